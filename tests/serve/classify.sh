@@ -97,6 +97,10 @@ refused(post("/v1/embeddings", {"input": "a cat", "model": "clip", "dimensions":
 refused(post("/v1/embeddings", {"input": [1, 2, 3], "model": "clip"}, 400), "invalid_type", "input")
 refused(post("/v1/embeddings", {"input": [{"type": {}, "text": "a"}], "model": "clip"}, 400), "invalid_type", "input")
 refused(post("/v1/embeddings", {"input": [{"text": "a", "image_url": data_url(png(1))}], "model": "clip"}, 400), "invalid_value", "input")
+both = [{"text": None, "image_url": data_url(png(1))}, {"text": "a", "image_url": None}]
+alone = [{"image_url": data_url(png(1))}, "a"]
+a, b = (post("/v1/embeddings", {"input": x, "model": "clip"})["data"] for x in (both, alone))
+assert a == b, "null is as if it were not there"
 assert "token ids" in refused(post("/v1/embeddings", {"input": {"text": 3}, "model": "clip"}, 400), "invalid_type", "input")
 refused(post("/v1/embeddings", {"input": [], "model": "clip"}, 400), "invalid_value", "input")
 refused(post("/v1/embeddings", {"model": "clip"}, 400), "missing", "input")

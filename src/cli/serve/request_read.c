@@ -185,13 +185,15 @@ static int add_text(serve_request *r, const json_t *value, const request_limits 
 static int add_item(serve_request *r, const json_t *value, const request_limits *limits,
                     request_error *err)
 {
+    const json_t *image = json_object_get(value, "image_url"); /* NULL unless value is an object */
     const json_t *text = json_is_object(value) ? json_object_get(value, "text") : value;
-    const json_t *type = json_object_get(value, "type"); /* NULL unless value is an object */
+    const json_t *type = json_object_get(value, "type"); /* likewise */
 
     if (type && !json_is_string(type))
         return request_fail(err, 400, "invalid_type", "input",
                             "'type' of an item of 'input' must be a string");
-    if (json_is_object(value) && text && json_object_get(value, "image_url"))
+    if (json_is_object(value) && json_is_null(text)) text = NULL;
+    if (image && !json_is_null(image) && text)
         return request_fail(err, 400, "invalid_value", "input",
                             "an item of 'input' has 'text' or 'image_url', not both");
     if (json_is_string(text)) return add_text(r, text, limits, "input", err);
