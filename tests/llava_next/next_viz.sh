@@ -8,7 +8,7 @@ python3 "$RENYI_SRC/tests/fixtures/make_llava.py" next tiles=1 context=1024
 python3 - <<'P'
 import random
 rng = random.Random(5)
-for name, w, h in ("wide", 112, 56), ("tall", 30, 90), ("square", 130, 120), ("tiny", 9, 9), ("long", 300, 30):
+for name, w, h in ("wide", 112, 56), ("tall", 30, 90), ("square", 130, 120), ("tiny", 9, 9), ("long", 300, 30), ("small", 40, 40):
     with open(name + ".ppm", "wb") as f:
         f.write(b"P6 %d %d 255\n" % (w, h) + bytes(rng.randrange(256) for _ in range(3 * w * h)))
 P
@@ -112,4 +112,8 @@ err_has "a tile has 16 patches"
 run 2 viz wide.ppm --prune 'fastv layer=1 keep=0.5'
 err_has "language model"
 run 2 viz wide.ppm --prune 'prumerge adaptive budget=image'
+# downsample: its smaller squares of a small image are another grid
+run 3 viz wide.ppm small.ppm --json --prune 'vispruner tokens=6' --prune 'downsample tokens=4'
+err_has "small.ppm: 'downsample tokens=4' reads this image in 2 x 2 tiles, without pruning it is 2 x 1"
+json 'len(d["photos"]) == 1 and set(d["photos"][0]["rows"][1]["steps"][0]["state"]) == {"fused"}'
 echo "viz of a LLaVA-NeXT: ok"
