@@ -274,6 +274,7 @@ int fuzz_gguf_model(const uint8_t *data, size_t size)
         load_mmproj(&ckpt);
     } else {
         load_llama(&ckpt, RENYI_DTYPE_F32);
+        load_llama(&ckpt, RENYI_DTYPE_INT8); /* keeps blocks of Q8_0 and Q4_0 */
         load_llama(&ckpt, RENYI_DTYPE_INT4);
     }
     json_decref(ckpt.config);

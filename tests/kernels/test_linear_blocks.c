@@ -7,9 +7,9 @@
 #include "base/half.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
-#include "fixtures/linear_run.h"
 #include "fixtures/test_heap.h"
 #include "kernels/linear/linear_backend.h"
+#include "linear_run.h"
 
 static const shape shapes[] = {{1, 1, 32},    {3, 16, 64},    {5, 17, 96},     {13, 100, 128},
                                {98, 49, 224}, {7, 208, 1056}, {101, 16, 1024}, {4, 333, 2080}};

@@ -5,10 +5,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/status.h"
 #include "base/thread_pool.h"
-#include "fixtures/linear_run.h"
 #include "fixtures/test_heap.h"
 #include "kernels/linear/panels.h"
 #include "kernels/linear/quant.h"
+#include "linear_run.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

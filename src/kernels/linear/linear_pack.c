@@ -276,13 +276,15 @@ static void pack_int4(ry_linear *l, const ry_linear_spec *spec, size_t first, si
 static void place_block(uint8_t *panel, ry_groups g, size_t lane, size_t i, const uint8_t *block)
 {
     memcpy(panel + ry_group_step_place(g, lane, i), block, 2); /* both are little-endian */
+    uint8_t *to = panel + ry_group_place(g, lane, i * RY_GROUP);
+    const size_t four = ry_group_place(g, 0, 4) - ry_group_place(g, 0, 0);
     block += 2;
     for (size_t k = 0; k < RY_GROUP; k++) {
-        uint8_t *to = panel + ry_group_place(g, lane, i * RY_GROUP + k);
+        uint8_t *byte = to + k / 4 * four + k % 4;
         if (g.bits == 8)
-            *to = block[k];
+            *byte = block[k];
         else
-            set_half(to, lane, k < 16 ? block[k] & 15u : block[k - 16] >> 4);
+            set_half(byte, lane, k < 16 ? block[k] & 15u : block[k - 16] >> 4);
     }
 }
 

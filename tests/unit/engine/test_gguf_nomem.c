@@ -34,14 +34,24 @@ static renyi_status open_bytes(const renyi_options *opt, renyi_error *err)
     return st;
 }
 
-static renyi_status open_model(const renyi_options *opt, renyi_error *err)
+static renyi_status open_int8(const char *path, const renyi_options *opt, renyi_error *err)
 {
     renyi_options int8 = *opt;
     renyi_lm *lm;
     int8.dtype = RENYI_DTYPE_INT8; /* its rounding is measured too */
-    const renyi_status st = renyi_lm_open(&lm, FILES "llama_256.gguf", &int8, err);
+    const renyi_status st = renyi_lm_open(&lm, path, &int8, err);
     renyi_lm_free(lm);
     return st;
+}
+
+static renyi_status open_model(const renyi_options *opt, renyi_error *err)
+{
+    return open_int8(FILES "llama_256.gguf", opt, err);
+}
+
+static renyi_status open_blocks(const renyi_options *opt, renyi_error *err)
+{
+    return open_int8(FILES "llama_q4.gguf", opt, err);
 }
 
 static renyi_status open_visual(const renyi_options *opt, renyi_error *err)
@@ -82,6 +92,7 @@ static void test_models(void **state)
 {
     (void)state;
     sweep(open_model);
+    sweep(open_blocks);
     sweep(open_visual);
 }
 
