@@ -11,7 +11,6 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <time.h>
 
 /* The shared part of a step: the next tile and the number of finished tiles, each on a cache line
  * of its own. */
@@ -49,18 +48,20 @@ static inline void ry_step_pause(void)
 #endif
 }
 
+/* Sleeps for 20 us or a little longer. */
+void ry_step_sleep(void);
+
 /* Returns when all tiles of the step are done by any thread; their writes are then visible. A wait
  * that is not short is for a thread that the system has suspended with a tile. Sleeping leaves this
  * core idle, so that the system moves that thread here; sched_yield would not. */
 static inline void ry_step_end(ry_step *s)
 {
     enum { SPINS = 4000 }; /* about 0.1 ms: longer than most tiles, shorter than a time slice */
-    static const struct timespec nap = {0, 20000};
     atomic_fetch_add_explicit(&s->ticket->done, s->mine, memory_order_release);
     for (unsigned spins = 0;
          atomic_load_explicit(&s->ticket->done, memory_order_acquire) < s->count; spins++) {
         if (spins > SPINS)
-            (void)nanosleep(&nap, NULL);
+            ry_step_sleep();
         else
             ry_step_pause();
     }
