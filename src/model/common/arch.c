@@ -35,12 +35,11 @@ enum {
 
 const char *ry_arch_allowed(void)
 {
-    return "known are names such as vit_small_patch16_224, vit_tiny_patch16_gap_224, "
-           "deit_base_distilled_patch16_384, deit3_base_patch16_224, vit_medium_patch16_reg4_gap_256, "
-           "vit_small_patch14_reg4_dinov2, vit_small_plus_patch16_dinov3_qkvb, "
-           "vit_base_patch16_siglip_224, vit_base_patch16_clip_quickgelu_224, and with texts "
-           "clip_vit_base_patch16_224 and siglip_base_patch16_224; with other sizes, patches of 8, "
-           "14, 16 or 32, and an input side that is a multiple of the patch";
+    return "known are names such as vit_small_patch16_224, deit_base_distilled_patch16_384, "
+           "deit3_base_patch16_224, vit_medium_patch16_reg4_gap_256, vit_small_patch14_reg4_dinov2, "
+           "vit_small_plus_patch16_dinov3, vit_base_patch16_siglip_224, vit_base_patch16_clip_224, "
+           "with texts clip_vit_base_patch16_224, siglip_base_patch16_224; other sizes, patches of "
+           "8, 14, 16 or 32, an input side that is a multiple of the patch";
 }
 
 /* 1 if `text` is at *at, which is then moved behind it. */

@@ -358,7 +358,7 @@ static void random_models(void **state)
 
     assert_int_equal(renyi_model_init_file(b, "resnet50", &opt, &e), RENYI_ERR_ARG);
     assert_says(&e, "'resnet50'");
-    assert_says(&e, "patch(8|14|16|32)");
+    assert_says(&e, "a multiple of the patch"); /* its last words, so nothing was cut off */
     opt.n_heads = 5;
     assert_int_equal(renyi_model_init_file(b, "vit_tiny_patch16_32", &opt, &e), RENYI_ERR_ARG);
     assert_says(&e, "5 heads");
