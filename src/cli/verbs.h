@@ -44,7 +44,7 @@ typedef enum verb_ranks {
     ROW("flops", cmd_flops, VERB_REPEATS, "count tokens and multiply-accumulates of pruning policies") \
     ROW("policies", cmd_policies, VERB_REPEATS, "list the pruning policies that --prune takes") \
     ROW("inspect", cmd_inspect, VERB_REPEATS, "describe a model: family, sizes, preprocessing, tensors") \
-    ROW("tokenize", cmd_tokenize, VERB_REPEATS, "print the token ids and pieces of texts (CLIP, Llama)") \
+    ROW("tokenize", cmd_tokenize, VERB_REPEATS, "print the token ids and pieces of texts (CLIP, SigLIP, Llama)") \
     ROW("train", cmd_train, VERB_SHARES, "train a model, from scratch or from weights, with or without pruned tokens") \
     ROW("quantize", cmd_quantize, VERB_REFUSES, "write a model with 8-bit weights") \
     ROW("init", cmd_init, VERB_REPEATS, "write a model with random weights") \
