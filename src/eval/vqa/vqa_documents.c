@@ -1,10 +1,14 @@
 /* vqa_documents.c - reads question files that are one JSON document: SEED-Bench and OCRBench.
  *
- *   seed      {"question_type": {"Scene Understanding": 1, ...}, "questions": [{"question_id":
- *             "101669", "question_type_id": 1, "data_type": "image", "data_id":
- * "1454426_2591111986", "question": "...", "choice_a": "One", ..., "choice_d": "Four", "answer":
- * "A"}, ...]} ocrbench  [{"dataset_name": "IIIT5K", "type": "Regular Text Recognition",
- * "image_path": "IIIT5K/a.png", "question": "...", "answers": "TEXT" or ["TEXT", ...]}, ...]
+ *   seed      {"question_type": {"Scene Understanding": 1, ...}, "questions": [
+ *               {"question_id": "101669", "question_type_id": 1, "data_type": "image",
+ *                "data_id": "1454426_2591111986", "question": "...",
+ *                "choice_a": "One", ..., "choice_d": "Four", "answer": "A"}, ...]}
+ *
+ *   ocrbench  [{"dataset_name": "IIIT5K", "type": "Regular Text Recognition",
+ *               "image_path": "IIIT5K/a.png", "question": "...",
+ *               "answers": "TEXT" or ["TEXT", ...]}, ...]
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "eval/vqa/vqa_questions.h"
