@@ -113,10 +113,8 @@ static int write_manifest(vqa_job *j, const vqa_model *m, size_t policy,
     char *path = a->policies.count < 2
                      ? cli_copy(a->manifest)
                      : vqa_policy_path(a->manifest, a->policies.items[policy], "json");
-    int code = j->files.count ? CLI_OK : result_files_hash(&j->files, &a->llava);
+    const int code = result_manifest_write(path, m, &data, j->questions, answers, &j->files);
 
-    if (code == CLI_OK)
-        code = result_manifest_write(path, m, &data, j->questions, answers, &j->files);
     free(path);
     return code;
 }
@@ -151,6 +149,7 @@ static int ask_all(vqa_job *j)
 
     m.max_new_tokens = j->a->sampling.max_new_tokens;
     catch_interrupt();
+    if (code == CLI_OK && j->a->manifest) code = result_files_hash(&j->files, &j->a->llava);
     for (size_t i = 0; code == CLI_OK && i < j->a->policies.count; i++) {
         code = vqa_model_choose_policy(&m, "vqa", j->a->policies.items[i]);
         if (code == CLI_OK) code = ask_policy(j, &m, i);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* ---- the files of a model -------------------------------------------------------------------- */
@@ -83,15 +84,15 @@ static int add_path(result_files *f, const char *path)
 
 int result_files_hash(result_files *out, const llava_arguments *llava)
 {
-    char *model = model_path_resolve(llava->model);
-    const char *const parts[] = {model, llava->mmproj, llava->tower, llava->text_tower,
-                                 llava->tokenizer};
-    int code = model ? CLI_OK : CLI_FAILED;
+    char *model = model_path_resolve(llava->model), *clip = NULL;
+    int code = model && !model_part_resolve(&clip, llava->text_tower) ? CLI_OK : CLI_FAILED;
+    const char *const parts[] = {model, llava->mmproj, llava->tower, clip, llava->tokenizer};
 
     *out = (result_files){0};
     for (size_t i = 0; code == CLI_OK && i < sizeof parts / sizeof *parts; i++)
         if (parts[i]) code = add_path(out, parts[i]);
     free(model);
+    free(clip);
     return code;
 }
 
@@ -106,6 +107,14 @@ void result_files_free(result_files *f)
 }
 
 /* ---- the manifest ---------------------------------------------------------------------------- */
+
+/* "Linux x86_64"; owned. */
+static char *system_name(void)
+{
+    struct utsname of;
+
+    return uname(&of) ? cli_copy("unknown") : cli_format("%s %s", of.sysname, of.machine);
+}
 
 static renyi_manifest_sample *take_samples(const renyi_vqa *questions,
                                            const renyi_vqa_answers *answers, size_t *n)
@@ -164,7 +173,8 @@ int result_manifest_write(const char *path, const vqa_model *m, const result_dat
                           const renyi_vqa *questions, const renyi_vqa_answers *answers,
                           const result_files *files)
 {
-    char *cpu = cli_cpu_name(), *seed = cli_format("%llu", (unsigned long long)m->sampling->seed);
+    char *cpu = cli_cpu_name(), *system = system_name(),
+         *seed = cli_format("%llu", (unsigned long long)m->sampling->seed);
     renyi_manifest_info info = {.version = renyi_version(),
                                 .task = data->task,
                                 .scorer = data->scorer,
@@ -174,7 +184,7 @@ int result_manifest_write(const char *path, const vqa_model *m, const result_dat
                                 .limit = data->limit,
                                 .seed = seed,
                                 .cpu = cpu,
-                                .system = "Linux x86-64",
+                                .system = system,
                                 .files = files->items,
                                 .n_files = files->count};
     renyi_manifest_sample *samples = take_samples(questions, answers, &info.n_samples);
@@ -186,6 +196,7 @@ int result_manifest_write(const char *path, const vqa_model *m, const result_dat
     const renyi_status status = ranks_number() ? RENYI_OK : renyi_manifest_write(path, &info, &err);
     free(samples);
     free(cpu);
+    free(system);
     free(seed);
     return status == RENYI_OK ? CLI_OK : cli_fail(&err);
 }
