@@ -77,6 +77,16 @@ run 0 "$RENYI" table spec.txt --dry-run
 out_has "prumerge tokens=2 plus=no metric=col"
 run 0 "$RENYI" table --task "$pope" --dry-run
 out_has "prumerge 192"
+run 0 "$RENYI" table spec.txt --dry-run --json
+json '[r["tokens"] for r in d["rows"]] == [None, 5, 5, 2, 2] and d["tasks"][0]["task"] == "pope" and not d["failed"]'
+
+# --- a question that cannot be read is reported ---
+{ cat gqa.jsonl; echo '{"question_id": 3}'; } >bad.jsonl
+run 3 "$RENYI" table --task "gqa questions=bad.jsonl images=photos" --dry-run
+err_has "bad.jsonl:3"
+printf 'tokens 5 x\n' >bad.txt
+run 2 "$RENYI" table bad.txt --task "$pope" --dry-run
+err_has "bad.txt:1: '5 x': tokens are"
 
 # --- LLaVA-NeXT: budgets of base and tiles together ---
 run 0 "$RENYI" init -q --arch llava-1.6-7b --dim 64 --heads 2 --blocks 2 next

@@ -46,8 +46,10 @@ static int take_line(table_arguments *a, const spec_parts *open, char *line, siz
     } else if (strcmp(word, "tokens") == 0) {
         option_counts counts;
         if (!take_tokens(&counts, rest))
-            return options_usage_error("table", "%s:%zu: '%s': budgets are whole numbers", a->spec,
-                                       number, rest);
+            return options_usage_error("table",
+                                       "%s:%zu: '%s': tokens are 1 to %d whole numbers from 1 "
+                                       "to 1048576, separated by commas",
+                                       a->spec, number, rest, OPTION_MAX_COUNTS);
         if (open->tokens) a->tokens = counts;
     } else {
         return options_usage_error("table", "%s:%zu: '%s' is none of task, prune, tokens, against",
@@ -99,9 +101,9 @@ static option_outcome parse_options(table_arguments *a, int argc, char **argv,
 {
     const option table[] = {
         {"task", 0, OPTION_STRINGS, &a->tasks, "TASK",
-         "a benchmark: 'NAME questions=PATH images=DIR annotations=PATH'; repeatable", 0, 0},
+         "a benchmark: 'NAME questions=PATH images=DIR annotations=PATH'; may be repeated", 0, 0},
         {"prune", 0, OPTION_STRINGS, &a->methods, "POLICY",
-         "a method without its budget; repeatable (all presets lvlm:*)", 0, 0},
+         "a method without its budget; may be repeated (all presets lvlm:*)", 0, 0},
         {"tokens", 0, OPTION_COUNTS, &a->tokens, "N,...",
          "budgets: visual tokens kept (192,128,64; LLaVA-NeXT 640,320,160)", 1, 1u << 20},
         {"against", 0, OPTION_STRINGS, &a->against, "METHOD",
@@ -125,10 +127,10 @@ static option_outcome parse_options(table_arguments *a, int argc, char **argv,
     };
     const verb_syntax syntax = {
         "table", "[SPEC] -m LLAVA --task 'NAME questions=PATH images=DIR' ... [options]",
-        "The table of a LLaVA: methods x budgets in rows, benchmarks in columns, all asked with the same\n"
-        "engine. Beside each method: the mean percent of the full model, paired tests against baselines of the\n"
-        "same budget, and costs. SPEC is a file with the lines 'task ...', 'prune POLICY', 'tokens N,...' and\n"
-        "'against METHOD'; an option replaces its lines.",
+        "Asks a LLaVA the questions of several benchmarks with several pruning methods. The table has methods\n"
+        "and budgets in rows and benchmarks in columns; for each row also the mean percent of the full model,\n"
+        "paired tests against baselines of the same budget, and costs. SPEC is a file with the lines 'task ...',\n"
+        "'prune POLICY', 'tokens N,...' and 'against METHOD'; an option replaces the lines of its name.",
         "  renyi table -m llava-1.5-7b-hf --task 'pope questions=coco images=val2014' -o out\n"
         "  renyi table -m llava-1.5-7b-hf --task 'pope questions=coco images=val2014' --limit 200 \\\n"
         "      --prune 'prumerge metric=cls' --prune 'prumerge metric=col' --against 'prumerge metric=cls'\n"
@@ -144,18 +146,15 @@ static int run_table(const table_arguments *a)
 
     if (code == CLI_OK && a->dry_run) {
         lvlm_table_dry_run(&t);
-        lvlm_table_free(&t);
-        return CLI_OK;
-    }
-    if (code == CLI_OK) {
+    } else if (code == CLI_OK) {
         code = lvlm_table_run(&t);
         const int has_results = code == CLI_OK || t.is_interrupted;
         if (has_results && a->json)
             lvlm_table_json(&t);
         else if (has_results)
             lvlm_table_text(&t);
-        if (code == CLI_OK && t.failed.count) code = CLI_PARTIAL;
     }
+    if (code == CLI_OK && t.failed.count) code = CLI_PARTIAL;
     lvlm_table_free(&t);
     return code;
 }

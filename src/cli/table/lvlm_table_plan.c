@@ -80,8 +80,11 @@ static int open_task(lvlm_table *table, table_task *t)
     if (renyi_vqa_open(&t->data, t->task, t->questions, &o, &err) != RENYI_OK)
         return eval_error("table", &err);
     renyi_vqa_get_info(t->data, &found);
-    for (uint64_t i = 0; i < found.n_faults; i++)
-        cli_strings_add(&table->failed, cli_copy(renyi_vqa_get_fault(t->data, (size_t)i)));
+    for (uint64_t i = 0; i < found.n_faults; i++) {
+        const char *fault = renyi_vqa_get_fault(t->data, (size_t)i);
+        cli_error("%s", fault);
+        cli_strings_add(&table->failed, cli_copy(fault));
+    }
     cli_note("%s: %llu questions, %llu with known answers", t->info.title,
              (unsigned long long)found.n_questions, (unsigned long long)found.n_known);
     return CLI_OK;

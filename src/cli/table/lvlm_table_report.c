@@ -118,19 +118,6 @@ void lvlm_table_text(const lvlm_table *t)
     put_legend(t);
 }
 
-void lvlm_table_dry_run(const lvlm_table *t)
-{
-    text_table out = {0};
-
-    text_table_column(&out, TEXT_LEFT, "method");
-    text_table_column(&out, TEXT_LEFT, "policy");
-    for (size_t row = 0; row < t->n_rows; row++) {
-        put_method(&out, &t->rows[row]);
-        text_table_cell(&out, "%s", t->rows[row].policy);
-    }
-    text_table_put(&out, t->a->markdown, 2);
-}
-
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *tasks_json(const lvlm_table *t)
@@ -185,6 +172,11 @@ static json_t *against_json(const lvlm_table *t, size_t row)
     return list;
 }
 
+static json_t *tokens_json(const table_row *r)
+{
+    return r->tokens ? json_integer((json_int_t)r->tokens) : json_null();
+}
+
 static json_t *row_json(const lvlm_table *t, size_t row)
 {
     const table_row *r = &t->rows[row];
@@ -192,21 +184,60 @@ static json_t *row_json(const lvlm_table *t, size_t row)
 
     lvlm_table_costs(t, row, &c);
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "method",
-                     json_text(lvlm_table_title(r)), "tokens",
-                     r->tokens ? json_integer((json_int_t)r->tokens) : json_null(), "policy",
+                     json_text(lvlm_table_title(r)), "tokens", tokens_json(r), "policy",
                      json_text(r->policy), "scores", scores_json(t, row), "mean_percent_of_full",
                      json_number(lvlm_table_mean_percent(t, row)), "against", against_json(t, row),
                      "visual_tokens", json_number(c.visual_tokens), "cost", vqa_cost_json(&c.cost));
 }
 
+static json_t *failed_json(const lvlm_table *t)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < t->failed.count; i++)
+        json_array_append_new(list, json_text(t->failed.items[i]));
+    return list;
+}
+
 void lvlm_table_json(const lvlm_table *t)
 {
-    json_t *rows = json_array(), *failed = json_array();
+    json_t *rows = json_array();
 
     for (size_t i = 0; i < t->n_rows; i++) json_array_append_new(rows, row_json(t, i));
-    for (size_t i = 0; i < t->failed.count; i++)
-        json_array_append_new(failed, json_text(t->failed.items[i]));
     json_print(json_pack("{s:o, s:o, s:b, s:o, s:o}", "model", json_text(t->model), "tasks",
                          tasks_json(t), "interrupted", t->is_interrupted, "rows", rows, "failed",
-                         failed));
+                         failed_json(t)));
+}
+
+/* ---- without a run --------------------------------------------------------------------------- */
+
+static void dry_run_json(const lvlm_table *t)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < t->n_rows; i++) {
+        const table_row *r = &t->rows[i];
+        json_array_append_new(rows,
+                              json_pack("{s:o, s:o, s:o}", "method", json_text(lvlm_table_title(r)),
+                                        "tokens", tokens_json(r), "policy", json_text(r->policy)));
+    }
+    json_print(json_pack("{s:o, s:o, s:o}", "tasks", tasks_json(t), "rows", rows, "failed",
+                         failed_json(t)));
+}
+
+void lvlm_table_dry_run(const lvlm_table *t)
+{
+    text_table out = {0};
+
+    if (t->a->json) {
+        dry_run_json(t);
+        return;
+    }
+    text_table_column(&out, TEXT_LEFT, "method");
+    text_table_column(&out, TEXT_LEFT, "policy");
+    for (size_t row = 0; row < t->n_rows; row++) {
+        put_method(&out, &t->rows[row]);
+        text_table_cell(&out, "%s", t->rows[row].policy);
+    }
+    text_table_put(&out, t->a->markdown, 2);
 }
