@@ -30,6 +30,8 @@ P
 # --- it reproduces, whatever part is drawn, also with another number of threads ---
 run 0 "$RENYI" verify m.json
 out_has "reproduces: 1 of 1 answers are the same (of 12; --seed "
+run 2 "$RENYI" verify m.json --seed 99999999999999999999
+err_has "'99999999999999999999' is not a whole number of at most 64 bits"
 run 0 "$RENYI" verify m.json --share 0.5 --seed 7 -t 2 --json
 json 'd["reproduces"] and d["checked"] == d["same"] == 6 and d["samples"] == 12 and d["seed"] == "7" and d["same_model"]'
 mkdir moved && cp -r llava photos q.jsonl moved
@@ -112,6 +114,13 @@ mkdir clip
 printf '#version: 0.2\nc a\nca t</w>\n' >clip/bpe_simple_vocab_16e6.txt
 run 0 "$RENYI" vqa -q --task gqa --questions q.jsonl "${here[@]}" --limit 2 --prune 'cdpruner tokens=5' --text-tower clip --manifest text.json
 run 0 "$RENYI" verify text.json --share 1
+# by its name in the cache of Hugging Face
+hub=$HOME/.cache/huggingface/hub/models--test--words commit=0123456789abcdef0123456789abcdef01234567
+mkdir -p "$hub/refs" "$hub/snapshots"
+cp -r clip "$hub/snapshots/$commit"
+printf %s $commit >"$hub/refs/main"
+run 0 "$RENYI" vqa -q --task gqa --questions q.jsonl "${here[@]}" --limit 2 --prune 'cdpruner tokens=5' --text-tower test/words --manifest named.json
+run 0 "$RENYI" verify named.json --share 1
 mv clip texts
 run 1 "$RENYI" verify text.json
 err_has "clip: No such file"

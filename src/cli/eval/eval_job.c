@@ -62,8 +62,10 @@ void eval_report_interrupt(int can_resume, const char *with)
     if (ranks_number()) return;
     if (can_resume)
         cli_error("interrupted; the same command with --resume continues from here");
-    else
+    else if (with)
         cli_error("interrupted; with %s it can be resumed", with);
+    else
+        cli_error("interrupted");
 }
 
 renyi_dataset_options eval_data_options(const eval_arguments *a)

@@ -98,7 +98,7 @@ int eval_parse_shard(const char *verb, const char *text, uint32_t *index, uint32
 int eval_error(const char *verb, const renyi_error *err);
 
 /* Reports that Ctrl-C ended the run: how to resume it, or `with` which option it could have been
- * resumed. Only the first rank reports. */
+ * resumed (NULL = never). Only the first rank reports. */
 void eval_report_interrupt(int can_resume, const char *with);
 
 /* ---- data ---------------------------------------------------------------------------------- */

@@ -12,7 +12,8 @@ typedef struct vqa_asking {
     int resume, allow_outside;
     uint64_t log_freq;      /* questions from one note to the next, without a bar; 0 = no notes */
     const uint8_t *wanted;  /* of renyi_vqa_run_options */
-    const char *resume_how; /* option that a run without `path` could have been resumed with */
+    const char *resume_how; /* option that a run without `path` could have been resumed with;
+                               NULL = it cannot be resumed */
     /* results */
     int is_interrupted;
     work_progress progress; /* also lists what failed; work_progress_free */

@@ -83,7 +83,7 @@ static const renyi_report_column run_heading[] = {{"#", NULL, 0},
                                                   {"choice ms", NULL, 0},
                                                   {"machine", NULL, 1},
                                                   {"renyi", NULL, 1},
-                                                  {"answers' hash", NULL, 1},
+                                                  {"hash of answers", NULL, 1},
                                                   {"file", NULL, 1}};
 
 /* MME is perception + cognition where both were asked. */
@@ -208,7 +208,7 @@ int board_write(const board *b, const char *path)
         .n_tables = n,
         .tables = tables,
         .title = "Results",
-        .note = "Each run has a manifest; renyi verify runs a part of it again. Runs stand in one "
+        .note = "Each run has a manifest; renyi verify runs a part of it again. Runs are in one "
                 "table only if they answered the same questions about the same images."};
     renyi_report_text text;
     renyi_error err = {0};

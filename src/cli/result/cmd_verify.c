@@ -7,6 +7,7 @@
 #include "cli/result/result_manifest.h"
 #include "cli/verbs.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,7 +225,6 @@ static int run_again(verify_job *j)
                     .images = j->a->images ? j->a->images : j->info.images,
                     .allow_outside = j->a->allow_outside,
                     .wanted = j->wanted,
-                    .resume_how = "the same --seed",
                     .progress = {.title = "verify"}};
     renyi_vqa_answers *answers = NULL;
     vqa_model m = {0};
@@ -342,20 +342,23 @@ static option_outcome parse_options(verify_arguments *a, const char **seed, int 
 {
     const option table[] = {
         {"share", 0, OPTION_REAL, &a->share, "R", "share of the answers to check (0.01)", 0, 0},
-        {"seed", 's', OPTION_STRING, seed, "N", "which of them (drawn again, and printed)", 0, 0},
+        {"seed", 's', OPTION_STRING, seed, "N", "chooses them (a new one each time; it is printed)",
+         0, 0},
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document on stdout", 0, 0},
-        {"model", 'm', OPTION_STRING, &a->model, "LLAVA", "the model (where the result had it)", 0,
-         0},
+        {"model", 'm', OPTION_STRING, &a->model, "LLAVA", "the model (as in MANIFEST)", 0, 0},
         {"mmproj", 0, OPTION_STRING, &a->mmproj, "FILE",
-         "its GGUF with tower and projector (likewise)", 0, 0},
-        {"tower", 0, OPTION_STRING, &a->tower, "DIR", "its image tower (likewise)", 0, 0},
-        {"text-tower", 0, OPTION_STRING, &a->text_tower, "DIR", "the CLIP of cdpruner (likewise)",
-         0, 0},
-        {"tokenizer", 0, OPTION_STRING, &a->tokenizer, "PATH", "its tokenizer (likewise)", 0, 0},
-        {"questions", 0, OPTION_STRING, &a->questions, "FILE", "the questions (likewise)", 0, 0},
-        {"annotations", 0, OPTION_STRING, &a->annotations, "PATH", "the right answers (likewise)",
-         0, 0},
-        {"images", 0, OPTION_STRING, &a->images, "DIR", "folder of the images (likewise)", 0, 0},
+         "its GGUF with tower and projector (as in MANIFEST)", 0, 0},
+        {"tower", 0, OPTION_STRING, &a->tower, "DIR", "its image tower (as in MANIFEST)", 0, 0},
+        {"text-tower", 0, OPTION_STRING, &a->text_tower, "DIR",
+         "the CLIP of cdpruner (as in MANIFEST)", 0, 0},
+        {"tokenizer", 0, OPTION_STRING, &a->tokenizer, "PATH", "its tokenizer (as in MANIFEST)", 0,
+         0},
+        {"questions", 0, OPTION_STRING, &a->questions, "FILE", "the questions (as in MANIFEST)", 0,
+         0},
+        {"annotations", 0, OPTION_STRING, &a->annotations, "PATH",
+         "the right answers (as in MANIFEST)", 0, 0},
+        {"images", 0, OPTION_STRING, &a->images, "DIR", "folder of the images (as in MANIFEST)", 0,
+         0},
         {"allow-outside", 0, OPTION_FLAG, &a->allow_outside, "",
          "questions may name images outside this folder (refused)", 0, 0},
         {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
@@ -364,8 +367,8 @@ static option_outcome parse_options(verify_arguments *a, const char **seed, int 
     const verb_syntax syntax = {
         "verify", "MANIFEST [-m LLAVA] [--questions FILE] [--images DIR] [options]",
         "Runs a random part of a result again and says whether it reproduces: the same files of the model, the\n"
-        "same questions and images, the same answers and score. Exit code 0: it does; 1: it does not, or cannot\n"
-        "be run.",
+        "same questions and images, the same answers and score. Exit code 0: it does; 1: it does not, or it\n"
+        "cannot be run.",
         "  renyi verify out/pope/none.json\n"
         "  renyi verify none.json -m llava-1.5-7b-hf --questions coco --images val2014 --share 0.05 --json\n",
         OPTIONS_OF(table)};
@@ -381,9 +384,11 @@ static int take_seed(const char *text, uint64_t *seed)
         *seed >>= 32; /* short enough to type */
         return CLI_OK;
     }
+    errno = 0;
     *seed = strtoull(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && !*end) return CLI_OK;
-    return options_usage_error("verify", "option '--seed': '%s' is not a whole number", text);
+    if (*text >= '0' && *text <= '9' && !*end && !errno) return CLI_OK;
+    return options_usage_error(
+        "verify", "option '--seed': '%s' is not a whole number of at most 64 bits", text);
 }
 
 static void free_job(verify_job *j)
