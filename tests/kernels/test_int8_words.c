@@ -10,9 +10,11 @@
 
 enum { N_OUT = 40 }; /* three panels, the last one not full */
 
-typedef enum kind { RANDOM, SMALL, LARGE, SIGNS, OUTLIER, N_KINDS } kind;
+/* EDGE: every chunk of 16 inputs has its own signs, so with the mean, 128, the words of weights and
+ * rows are 8 x 64 x 63 = 32256, which fits, and 8 x 64 x 64 = 32768, which does not. */
+typedef enum kind { RANDOM, SMALL, LARGE, SIGNS, OUTLIER, EDGE, N_KINDS } kind;
 
-/* Whole numbers that every CPU level can compute with: two neighbours of one sign are at most 127
+/* Whole numbers that every CPU level can compute with: two neighbours of one sign are at most 128
  * together. */
 static float weight(kind of, size_t j, size_t k, float random)
 {
@@ -20,6 +22,7 @@ static float weight(kind of, size_t j, size_t k, float random)
     case SMALL: return (float)((j + k) % 3) - 1.0f;
     case LARGE: return (j + k) % 2 ? -127.0f : 127.0f;
     case SIGNS: return (j + k / 8) % 2 ? -63.0f : 64.0f - (float)(k % 2);
+    case EDGE: return (j + k / 16) % 2 ? -64.0f : 64.0f;
     default: return rintf(random * 63.0f);
     }
 }
@@ -33,6 +36,7 @@ static float input(kind of, size_t r, size_t k, float random)
     case LARGE: return (r + k) % 2 ? 255.0f : 0.0f;
     case SIGNS: return (r + k / 8) % 2 ? 255.0f : 0.0f;
     case OUTLIER: return k % 29 == r % 29 ? 255.0f : 7.0f + (float)(k % 5);
+    case EDGE: return 128.0f + (k / 16 % 2 ? -1.0f : 1.0f) * (float)(63 + k / 32 % 2);
     default: return rintf(127.5f + 127.0f * random);
     }
 }
