@@ -36,7 +36,7 @@ static float input(kind of, size_t r, size_t k, float random)
     case LARGE: return (r + k) % 2 ? 255.0f : 0.0f;
     case SIGNS: return (r + k / 8) % 2 ? 255.0f : 0.0f;
     case OUTLIER: return k % 29 == r % 29 ? 255.0f : 7.0f + (float)(k % 5);
-    case EDGE: return 128.0f + (k / 16 % 2 ? -1.0f : 1.0f) * (float)(63 + k / 32 % 2);
+    case EDGE: return 128.0f + (k / 16 % 2 ? -1.0f : 1.0f) * (float)(k / 32 % 3 ? 63 : 64);
     default: return rintf(127.5f + 127.0f * random);
     }
 }
