@@ -86,7 +86,8 @@ static renyi_lm_session *open_session(const renyi_lm *lm, const char *policy, ui
                                           .policy = policy};
     renyi_lm_session *s;
     renyi_error err = {0};
-    if (renyi_lm_session_new(&s, lm, &opt, &err)) fail_msg("%s: %s", policy, err.message);
+    if (renyi_lm_session_new(&s, lm, &opt, &err))
+        fail_msg("%s: %s", policy ? policy : "no policy", err.message);
     return s;
 }
 
