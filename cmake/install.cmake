@@ -2,13 +2,20 @@
 # completion of shells.
 # A pkg-config file computes its prefix from its own path, so any --prefix at install time works.
 file(RELATIVE_PATH RENYI_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+# What the static libraries need is named as libraries, not as modules: pkg-config would want the files
+# of all modules also for the shared ones.
+set(libs ${JANSSON_LIBRARIES} ${renyi_png_libs})
 if(renyi_has_onednn)
-  set(RENYI_PC_ONEDNN "-ldnnl ")
+  list(PREPEND libs dnnl)
 endif()
-set(RENYI_PC_REPORT ${renyi_png_module})
+list(TRANSFORM libs PREPEND -l)
+list(JOIN libs " " RENYI_PC_LIBS)
+set(libs ${renyi_png_libs})
 if(renyi_has_pango)
-  set(RENYI_PC_REPORT "pangocairo ${renyi_png_module}")
+  list(PREPEND libs ${PANGOCAIRO_LIBRARIES})
 endif()
+list(TRANSFORM libs PREPEND -l)
+list(JOIN libs " " RENYI_PC_REPORT)
 configure_file(cmake/renyi.pc.in renyi.pc @ONLY)
 configure_file(cmake/renyi-report.pc.in renyi-report.pc @ONLY)
 install(DIRECTORY include/renyi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
