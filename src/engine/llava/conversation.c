@@ -189,15 +189,16 @@ renyi_status ry_conversation_choose(renyi_conversation *c, const char *question,
                        "cdpruner metric=text chooses visual tokens by the question: ask with text, "
                        "or set renyi_answer_options.question, or say metric=cls or metric=col");
     if (c->chosen_by && strcmp(c->chosen_by, question) == 0) return RENYI_OK;
+    renyi_conversation_restart(c); /* its rows are of another question's choice */
     forget_question(c);
     renyi_visual_session_get_work(c->vision, &before);
     const double begin = ry_clock();
-    RY_TRY(forget_rows(c, err)); /* they are of another question's choice */
+    RY_TRY(forget_rows(c, err));
     RY_TRY(ry_visual_session_ask(c->vision, question, &c->image, err));
-    const renyi_visual_work more = work_since(c, &before);
-    c->work.tower_macs += more.tower_macs;
-    c->work.projector_macs += more.projector_macs;
-    c->work.choice_ms += more.choice_ms;
+    /* This choice takes the place of the one that showing the image made, which tower_macs has. */
+    const renyi_visual_work choice = work_since(c, &before);
+    c->work.projector_macs = choice.projector_macs;
+    c->work.choice_ms = choice.choice_ms;
     c->vision_ms += 1e3 * (ry_clock() - begin);
     c->chosen_by = ry_strdup(&c->m->al, question);
     return c->chosen_by ? RENYI_OK : ry_fail_nomem(err, strlen(question) + 1);

@@ -16,7 +16,7 @@ struct renyi_conversation {
     uint32_t context; /* rows at most */
 
     renyi_visual_tokens image; /* rows borrowed from `vision`; n = 0: none was shown */
-    renyi_visual_work work;    /* of the image that was shown last */
+    renyi_visual_work work;    /* of the image that was shown last, with one choice */
     renyi_prompt_cost cost;    /* of the last prompt; n_rows = 0: there was none */
     double vision_ms;          /* of an image that is not yet part of an answer's time */
     char *chosen_by;           /* the question that chose the rows of `image`; NULL = none did */
@@ -47,7 +47,7 @@ struct renyi_conversation {
 void ry_conversation_count_cost(renyi_conversation *c);
 
 /* The visual tokens for this question, if the policy chooses by it; NULL = no question is known.
- * Only before a conversation begins. */
+ * Another choice than before restarts the conversation. */
 renyi_status ry_conversation_choose(renyi_conversation *c, const char *question,
                                     renyi_error *err) RENYI_CHECK;
 
