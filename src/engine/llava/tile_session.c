@@ -102,7 +102,8 @@ static void share_budget(ry_tile_session *t, const ry_policy *policy, uint32_t p
         const ry_tile_window w = ry_tile_window_of(&t->plan, patches, i);
         all += n[i] = w.columns * w.lines;
     }
-    const uint32_t wanted = ry_policy_visual_count(policy, all);
+    const uint32_t count = ry_policy_visual_count(policy, all);
+    const uint32_t wanted = count ? count : 1; /* keep was checked for the largest image */
     uint32_t left = wanted < all ? wanted : all;
     const uint64_t total = left;
     for (uint32_t i = 0; i < t->n_now; i++) {

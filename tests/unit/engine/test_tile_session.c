@@ -221,6 +221,9 @@ static void test_shares(void **state)
     }
     run(a, v, "prumerge tokens=3 budget=image", 1, 8); /* and a merged row of each */
     assert_int_equal(a->t.n, 3 + 3 + 2);
+    run(a, v, "uniform keep=0.02 budget=image", 1, 3); /* 0.64 of 32 patches, 1.6 of 80 */
+    assert_int_equal(a->t.n, 1);
+    assert_int_equal(count_patches(a, 0), 1);
     free(a);
     renyi_visual_free(v);
 }
