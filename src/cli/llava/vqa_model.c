@@ -49,7 +49,7 @@ static renyi_status begin_question(vqa_model *m, const renyi_vqa_request *reques
     renyi_status st = RENYI_OK;
 
     if (!request->bytes) {
-        m->is_shown = 0;
+        m->is_shown = m->is_new = 0;
         if (!m->blind) st = open_conversation(m, &m->blind, "none", err);
         *out = m->blind;
     } else {
@@ -59,7 +59,7 @@ static renyi_status begin_question(vqa_model *m, const renyi_vqa_request *reques
                 request,
                 renyi_conversation_show_bytes(m->conversation, request->bytes, request->size, err),
                 err);
-            m->is_shown = st == RENYI_OK;
+            m->is_shown = m->is_new = st == RENYI_OK;
         }
     }
     if (st == RENYI_OK) renyi_conversation_restart(*out);
@@ -75,7 +75,8 @@ static renyi_status take_cost(vqa_model *m, const renyi_conversation *conversati
 
     const renyi_status st = renyi_conversation_get_cost(conversation, &c, err);
     if (st != RENYI_OK) return st;
-    const int is_new = answer->vision_ms > 0 && answer->n_visual;
+    const int is_new = m->is_new && answer->n_visual;
+    m->is_new = 0;
     m->cost = (renyi_vqa_cost){.layer_tokens = c.visual_tokens,
                                .tower_tflops = tera * c.tower_macs,
                                .projector_tflops = tera * c.projector_macs,

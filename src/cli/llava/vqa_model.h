@@ -16,6 +16,7 @@ typedef struct vqa_model {
     renyi_conversation *conversation; /* about images */
     renyi_conversation *blind;        /* for questions without one; NULL until there is one */
     int is_shown;                     /* conversation has the image of the question before */
+    int is_new;                       /* nothing was answered about that image yet */
     char *name;                       /* model_id; owned */
     const char *policy;               /* in full; the conversation's */
     renyi_vqa_cost cost;              /* of the last answer */
