@@ -216,8 +216,8 @@ static json_t *pretrained_cfg(const ry_vit_config *c)
 
 static json_t *label_table(const ry_vit_config *c, const char *const *labels)
 {
-    json_t *list = label_list(c, labels), *table = json_object();
-    for (uint32_t i = 0; list && table && i < c->n_classes; i++) {
+    json_t *list = label_list(c, labels), *table = list ? json_object() : NULL;
+    for (uint32_t i = 0; table && i < c->n_classes; i++) {
         char index[16];
         snprintf(index, sizeof index, "%u", i);
         if (!json_object_set(table, index, json_array_get(list, i))) continue;
@@ -225,7 +225,7 @@ static json_t *label_table(const ry_vit_config *c, const char *const *labels)
         table = NULL;
     }
     json_decref(list);
-    return list ? table : NULL;
+    return table;
 }
 
 /* transformers' mlp_ratio, a whole number. It makes the width of a gated MLP from 2/3 of it,
