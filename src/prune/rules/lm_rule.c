@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+_Static_assert((int)RY_MAX_CUTS <= (int)RY_LLAMA_MAX_CUTS, "the cuts of every policy fit");
+
 /* A cut of the last prefill. */
 typedef struct cut_record {
     uint32_t n_in, n_kept; /* 0 = not made yet */
