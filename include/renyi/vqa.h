@@ -296,8 +296,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_vqa_run(renyi_vqa_answers **out, const 
 
 /* What one run of a benchmark was and what it gave, in a JSON file that others can compare and
  * check (docs/LVLM.md). Call order: renyi_manifest_sample_of for each question, fill a
- * renyi_manifest_info
- * -> renyi_manifest_write. Or: renyi_manifest_read -> renyi_manifest_get_info,
+ * renyi_manifest_info -> renyi_manifest_write. Or: renyi_manifest_read -> renyi_manifest_get_info,
  * renyi_manifest_compare -> renyi_manifest_free. */
 
 /* An answered question. */

@@ -39,8 +39,8 @@ struct renyi_session {
     renyi_progress progress;
     void *progress_user;
     float lut[3][256]; /* normalized value of each byte, per channel */
-    uint8_t *
-        pixels; /* [max_batch, S, S, 3] fitted images of renyi_run; NULL in `others` and `second` */
+    uint8_t *pixels;   /* [max_batch, S, S, 3] fitted images of renyi_run; NULL in `others` and
+                          `second` */
 };
 
 /* The progress callback of `others`. user: the session. */

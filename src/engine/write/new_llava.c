@@ -108,8 +108,7 @@ static renyi_status configure_llava(llava_config *out, const char *architecture,
     return RENYI_OK;
 }
 
-/* The grids of LLaVA-1.6, [height, width] in pixels; takes over `to`. NULL if there is no memory.
- */
+/* The grids of LLaVA-1.6, [height, width] in pixels; takes over `to`. NULL = no memory. */
 static json_t *with_grids(json_t *to, uint32_t side)
 {
     const int one = (int)side, two = 2 * one, three = 3 * one;

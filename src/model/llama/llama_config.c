@@ -257,7 +257,7 @@ static renyi_status check_gguf_heads(const ry_llama_config *c, const json_t *val
                        layers, c->n_layers);
     if (turned == c->head_dim && value == c->head_dim) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                   "heads %u wide, with values %u wide, of which %u are turned (" LLAMA
+                   "heads %u wide, with values %u wide, of which %u are rotated (" LLAMA
                    "rope.dimension_count); this build runs equal widths",
                    c->head_dim, value, turned);
 }

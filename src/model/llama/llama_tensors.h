@@ -8,9 +8,10 @@
  *   .layers.#.post_attention_layernorm.weight     floats, as in the original
  *   renyi_lm.layers.#.qkv|proj|gate_up|down.panels, renyi_lm.head.panels
  *                                                 U8 [panels, bytes of a panel]
- *   ....columns                                   F32 [1 or 2, outputs]: scale, and for int8 the
- * sum q, k and v are stacked in one matrix, and so are gate and up. Tower and projector of a LLaVA
- * keep their names.
+ *   ....columns                                   F32 [1 or 2, outputs]: scale, for int8 also sum
+ *
+ * q, k and v are stacked in one matrix, and so are gate and up. Tower and projector of a LLaVA keep
+ * their names.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LLAMA_TENSORS_H
 #define RY_LLAMA_TENSORS_H

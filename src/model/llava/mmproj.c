@@ -160,7 +160,7 @@ static renyi_status write_configs(ry_checkpoint *out, const tower *t, const json
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
-/* The first tensor of the naming that is not there; found = NULL: all are there. */
+/* The first tensor of the naming that is not there; missing = "": all are there. */
 typedef struct search {
     const ry_tensors *set;
     char missing[RY_NAME_MAX];

@@ -319,8 +319,7 @@ static renyi_status read_merge(ry_policy *p, const ry_key_values *w, renyi_error
     return ry_value_number(w, RY_KEY_LIKENESS, 0, 1, &p->likeness, err);
 }
 
-/* ---- rules for the visual tokens of a LLaVA ---------------------------------------------------
- */
+/* ---- rules for the visual tokens of a LLaVA -------------------------------------------------- */
 
 static renyi_status read_visual_budget(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {

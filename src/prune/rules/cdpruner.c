@@ -10,7 +10,7 @@
 /* Below this share of the most that was new at first, what is new in a patch is rounding. */
 #define NOTHING_NEW 1e-6
 
-/* Scores to (0, 1]: the least becomes 1e-6 of the range, the largest 1 and 1e-6. */
+/* Scores to 0..1, plus 1e-6 / range so that none is 0; equal scores all become 1. */
 static void scale_scores(ry_visual_rule *a)
 {
     float low = a->score[a->order[a->n_patches - 1]], high = a->score[a->order[0]];
