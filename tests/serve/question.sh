@@ -22,6 +22,8 @@ run 1 "$RENYI" serve --port 0 -m llava --prune 'cdpruner tokens=4'
 err_has "--text-tower DIR"
 run 1 "$RENYI" serve --port 0 -m llava --prune 'prumerge tokens=9999'
 err_has "an image has 16 patches"
+run 1 "$RENYI" serve --port 0 -m next --text-tower clip --prune 'cdpruner tokens=4'
+err_has "a LLaVA-NeXT cannot choose by its questions"
 
 serve -m llava -m next -m narrow -m story --text-tower clip --max-chats 1 --max-context 100000
 grep -q 'narrow: no cdpruner: --text-tower clip: .* of width 32, the model one of 16' server.log || fail "narrow has another tower"

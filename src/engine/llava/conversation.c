@@ -6,10 +6,20 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
+#include "engine/llava/visual_session.h"
 
 #include <string.h>
 
 /* ---- making and freeing -------------------------------------------------------------------- */
+
+/* Questions come after the image, and only one square of patches is kept to choose from again. */
+static renyi_status check_tiles(const renyi_conversation *c, renyi_error *err)
+{
+    if (!c->vision || !c->vision->tiles || !ry_visual_session_asks(c->vision)) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                   "cdpruner metric=text: a conversation with a LLaVA-NeXT cannot choose by its "
+                   "questions; use metric=cls or metric=col");
+}
 
 /* Whether the policy acts inside the language model; the sessions check the rest. */
 static renyi_status find_place(renyi_conversation *c, const char *policy, renyi_error *err)
@@ -34,6 +44,7 @@ static renyi_status open_sessions(renyi_conversation *c, const renyi_conversatio
                                                  .progress = o->progress,
                                                  .progress_user = o->progress_user};
     if (c->m->visual) RY_TRY(renyi_visual_session_new(&c->vision, c->m->visual, &vision, err));
+    RY_TRY(check_tiles(c, err));
     const renyi_lm_session_options lm = {.struct_size = sizeof lm,
                                          .max_context = o->max_context,
                                          .max_rows = o->max_rows,

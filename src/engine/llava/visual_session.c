@@ -291,10 +291,6 @@ static void give_rows(renyi_visual_session *s, uint32_t n, renyi_visual_tokens *
 renyi_status ry_visual_session_ask(renyi_visual_session *s, const char *question,
                                    renyi_visual_tokens *out, renyi_error *err)
 {
-    if (s->tiles)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "cdpruner metric=text: a conversation with a LLaVA-NeXT cannot choose again "
-                       "for its question; use metric=cls or metric=col");
     RY_TRY(renyi_visual_session_question(s, question, err));
     give_rows(s, choose_rows(s, 0), out);
     return RENYI_OK;

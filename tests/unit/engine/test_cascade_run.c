@@ -1,6 +1,7 @@
 /* test_cascade_run.c - whole runs of cascades: the bits of the first or the second policy alone,
  * their mean, the same bits for any batch and any number of threads, costs, and refusals.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
 #include "engine/core/cascade_run.h"
 #include "fixtures/test_heap.h"
 #include "fixtures/vit_fixture.h"
