@@ -87,7 +87,7 @@ typedef struct measurement {
     renyi_session **sessions; /* [n_dtypes, n_policies] */
     uint32_t images;          /* of a run: streams x batch */
     uint8_t *pixels;          /* [images, size, size, 3] */
-    uint8_t *photos;          /* [config->photos->count, size, size, 3] or NULL */
+    uint8_t *photos;          /* [those taken, size, size, 3] or NULL */
     double *macs;             /* [n] sums over the images of the measured rounds */
     uint64_t *twice;          /* [n] images of them that needed two passes */
     float *outputs;           /* [images, n_outputs] */
@@ -174,7 +174,7 @@ static size_t image_bytes(const measurement *c)
     return (size_t)c->info.image_size * c->info.image_size * 3;
 }
 
-/* Decodes all photos. */
+/* Decodes the photos that the rounds take: the first ones, at most all. */
 static int load_photos(measurement *c)
 {
     const cli_strings *list = c->config->photos;
@@ -184,8 +184,10 @@ static int load_photos(measurement *c)
 
     if (!list) return 0;
     if (image_spec_make(&spec, "bench", &c->info, &none)) return -1;
-    c->photos = cli_alloc(list->count, image_bytes(c));
-    for (size_t i = 0; i < list->count; i++)
+    const size_t taken = (size_t)c->config->repetitions * c->images;
+    const size_t n = taken < list->count ? taken : list->count;
+    c->photos = cli_alloc(n, image_bytes(c));
+    for (size_t i = 0; i < n; i++)
         if (image_load(c->photos + i * image_bytes(c), list->items[i], &spec, &why)) {
             cli_error("%s: %s", list->items[i], why);
             free(why);

@@ -118,7 +118,7 @@ static int check_arguments(sweep_arguments *a, const cli_strings *arguments)
 
 /* clang-format off */
 #define GRID_OPTION_ROWS(a) \
-    {"model", 'm', OPTION_STRINGS, &(a)->models, "MODEL", MODEL_HELP "; repeatable (builtin)", 0, 0}, \
+    {"model", 'm', OPTION_STRINGS, &(a)->models, "MODEL", MODEL_HELP "; may be repeated (builtin)", 0, 0}, \
     {"image-size", 0, OPTION_STRINGS, &(a)->sizes, "N,...", "input sides in pixels, or 'model' (its own)", 0, 0}, \
     {"prune", 0, OPTION_STRINGS, &(a)->policies, "POLICY", "a whole policy; its values may be a|b|c; may be repeated", 0, 0}, \
     {"framework", 0, OPTION_STRINGS, &(a)->frameworks, "RULE|...", "rules or presets to combine with the values below", 0, 0}, \
