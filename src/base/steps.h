@@ -9,6 +9,7 @@
 #ifndef RY_STEPS_H
 #define RY_STEPS_H
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -38,31 +39,25 @@ static inline int ry_step_next(ry_step *s, size_t *tile)
     return *tile < s->count ? (int)++s->mine > 0 : 0;
 }
 
-/* A short wait. On x86 it leaves the core to its other thread; on ARM64 yield does nothing on many
- * cores, and 4000 of it would be a few us, so isb waits until the pipeline is empty. */
+/* A short wait that leaves the core to its other thread. */
 static inline void ry_step_pause(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    __asm__ volatile("isb" ::: "memory");
+    __asm__ volatile("yield");
 #endif
 }
 
-/* Sleeps for at least 20 us; about 80 us with the timer slack that Linux gives to a thread. */
-void ry_step_sleep(void);
-
-/* Returns when all tiles of the step are done by any thread; their writes are then visible. A long
- * wait is often for a thread that the system has suspended with a tile. Sleeping leaves this core
- * idle, so that the system can move that thread here; sched_yield would keep it busy. */
+/* Returns when all tiles of the step are done by any thread; their writes are then visible. */
 static inline void ry_step_end(ry_step *s)
 {
-    enum { SPINS = 4000 }; /* 0.1 ms (Zen 5): longer than most waits, shorter than a time slice */
+    enum { SPINS = 4000 }; /* about 0.1 ms: longer than most tiles, shorter than a time slice */
     atomic_fetch_add_explicit(&s->ticket->done, s->mine, memory_order_release);
     for (unsigned spins = 0;
          atomic_load_explicit(&s->ticket->done, memory_order_acquire) < s->count; spins++) {
         if (spins > SPINS)
-            ry_step_sleep();
+            sched_yield();
         else
             ry_step_pause();
     }
