@@ -10,6 +10,7 @@ from turns import say, verdict
 FULL, FASTV = "none", "fastv layer=2 tokens=144"
 # Most of the time of the full prompt, from image to first token.
 MOST_FIRST = {"prumerge tokens=192": 0.45, "prumerge tokens=64": 0.30}
+POLICIES = [FULL, *MOST_FIRST, FASTV]
 MOST_FASTV = 1.05  # (time / full) / (TFLOPs / full) of the prefill
 MOST_CHOICE = 0.02  # of the time from the image to visual tokens
 CHOOSING = ["random", "uniform", "pool", "vispruner", "visionzip", "divprune", "hiprune", "cdpruner metric=cls", "mosaic-behind"]
@@ -34,11 +35,10 @@ def take_turns(a, worker, policies, command):
 
 
 def measure(a, width):
-    policies = [FULL, *MOST_FIRST, FASTV]
     choosing = [f"{rule} tokens=64" for rule in CHOOSING]
     worker = lm_worker("first", a, file=a.files.quantized(width), photo=a.photo, tower_dtype=a.tower_dtype)
     try:
-        rounds, load = take_turns(a, worker, policies, "first")
+        rounds, load = take_turns(a, worker, POLICIES, "first")
         choices, _ = take_turns(a, worker, choosing, "first") if width == a.widths[0] else ([], 0)
     finally:
         worker.close()
@@ -51,7 +51,7 @@ def print_first(a, rows):
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|---|")
     for row in rows:
         rounds, said = row["rounds"], lambda reached: verdict(reached, row["other_load"]) if a.layers == LAYERS else "-"
-        for name in rounds[0]:
+        for name in POLICIES:
             m = lambda field: median(rounds, name, field)
             first, prefill, flops = (share(rounds, name, field) for field in ("ms", "prefill_ms", "lm_macs"))
             wanted = "-"
@@ -65,7 +65,7 @@ def print_first(a, rows):
 
 def print_choices(rounds, load):
     print("\n| choice behind the tower, 64 tokens | ms | of image to visual tokens | wanted |\n|---|--:|--:|---|")
-    for name in rounds[0]:
+    for name in sorted(rounds[0]):
         part = share(rounds, name, "choice_ms", "vision_ms")
         print(f"| `{name}` | {median(rounds, name, 'choice_ms'):.2f} | {100 * part:.2f} % "
               f"| at most {100 * MOST_CHOICE:.0f} % {verdict(part <= MOST_CHOICE, load)} |")
