@@ -157,7 +157,8 @@ static void resumes(void **state)
     renyi_vqa_run_options opt = options(&o, at("whole.jsonl"));
     assert_int_equal(go(v, &opt, NULL, NULL), RENYI_OK);
     char whole[1 << 14];
-    snprintf(whole, sizeof whole, "%s", text_of(at("whole.jsonl")));
+    assert_in_range(snprintf(whole, sizeof whole, "%s", text_of(at("whole.jsonl"))), 0,
+                    sizeof whole - 1);
     for (size_t stop = 1; stop < 12; stop += 5) {
         opt = options(&o, at("torn.jsonl"));
         remove(at("torn.jsonl"));
@@ -290,7 +291,8 @@ static void ranks_share(void **state)
     const renyi_vqa_run_options alone = options(&o, at("alone.jsonl"));
     assert_int_equal(go(v, &alone, NULL, NULL), RENYI_OK);
     char want[1 << 14], file[512];
-    snprintf(want, sizeof want, "%s", text_of(at("alone.jsonl")));
+    assert_in_range(snprintf(want, sizeof want, "%s", text_of(at("alone.jsonl"))), 0,
+                    sizeof want - 1);
     snprintf(file, sizeof file, "%s", at("ranks.jsonl"));
     for (uint32_t n = 1; n <= MAX_RANKS; n++)
         for (uint32_t stop_at = 0; stop_at <= n; stop_at++) {
@@ -323,7 +325,8 @@ static void parts_are_read(void **state)
     renyi_vqa_run_options opt = options(&o, at("dead.jsonl"));
     assert_int_equal(go(v, &opt, NULL, NULL), RENYI_OK);
     char whole[1 << 14];
-    snprintf(whole, sizeof whole, "%s", text_of(at("dead.jsonl")));
+    assert_in_range(snprintf(whole, sizeof whole, "%s", text_of(at("dead.jsonl"))), 0,
+                    sizeof whole - 1);
     const char *cut = strchr(strchr(whole, '\n') + 1, '\n') + 1;
     put("dead.jsonl.rank2", cut);
     char head[4096];

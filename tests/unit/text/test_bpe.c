@@ -275,7 +275,8 @@ static ry_bpe *random_bpe(ry_rng *rng, char *text, size_t capacity)
         const char *right = symbols[ry_rng_next(rng) % count];
         char *whole = symbols[count];
         if (strstr(left, "</w>") || strlen(left) + strlen(right) > 70) continue;
-        snprintf(whole, sizeof symbols[0], "%s%s", left, right);
+        assert_in_range(snprintf(whole, sizeof symbols[0], "%s%s", left, right), 0,
+                        sizeof symbols[0] - 1);
         size_t same = 0;
         while (strcmp(symbols[same], whole) != 0) same++;
         if (same < count) continue;
