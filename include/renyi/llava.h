@@ -353,7 +353,7 @@ typedef struct renyi_answer {
     double tokens_per_second; /* after the first token; 0 = no more tokens */
     uint64_t bytes;           /* memory of weights and conversation */
     const renyi_lm_cut *cuts; /* [n_cuts] of a policy inside the language model; their `kept` are
-                                 indices into `kept` */
+                                 indices into `kept`, or RENYI_NONE */
     uint32_t n_cuts;
 } renyi_answer; /* borrowed until the next call with the conversation */
 

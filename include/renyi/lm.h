@@ -174,7 +174,7 @@ typedef struct renyi_lm_session_options {
     renyi_progress progress; /* called during a feed: rows done, all rows; non-zero stops */
     void *progress_user;
     const char *policy; /* which visual rows leave the layers (docs/LM_PRUNING.md): fastv,
-                           pyramiddrop or dart; NULL = "none"; copied */
+                           pyramiddrop, dart or sparsevlm; NULL = "none"; copied */
     uint32_t n_visual;  /* visual rows of an image, to check the policy with; 0 = unknown */
 } renyi_lm_session_options;
 
@@ -221,7 +221,8 @@ RENYI_API const char *renyi_lm_session_policy(const renyi_lm_session *s);
 typedef struct renyi_lm_cut {
     uint32_t layer;        /* the first that the dropped rows did not enter */
     uint32_t n_in, n_kept; /* visual rows before and after it */
-    const uint32_t *kept;  /* [n_kept] which of the visual rows that were fed, ascending */
+    const uint32_t *kept;  /* [n_kept] which of the visual rows that were fed, ascending; RENYI_NONE
+                              for rows that others were merged into, which are the last */
     const float *scores;   /* [n_in] of the rows before it; NULL = the rule has none */
 } renyi_lm_cut;
 

@@ -58,6 +58,10 @@ run 0 ask a.ppm b.ppm 'what is this' --prune 'fastv layer=1 tokens=5' -t 2 --jso
 lines 'd[0]["tokens"] == json.load(open("cut.json"))["tokens"] and d[1]["reused_tokens"] > 0'
 run 0 ask a.ppm 'what is this' --prune 'dart layer=1 tokens=6 pivots=1 text_pivots=2' --json
 json 'd["cuts"][0]["tokens_out"] == 7 and d["cuts"][0]["scores"] is None'
+run 0 ask a.ppm 'what is this' --prune 'sparsevlm layers=1 tokens=5 recycle=0.5 members=4' --json --stats
+json 'd["cuts"][0]["tokens_out"] == 7 and d["cuts"][0]["kept"][5:] == [None, None] and len(d["cuts"][0]["scores"]) == 16'
+json 'd["cuts"][0]["kept"][:5] == sorted(sorted(range(16), key=lambda j: -d["cuts"][0]["scores"][j])[:5])'
+err_has "layer 1: 7 of 16 visual tokens kept"
 run 0 ask a.ppm --prompt-ids '1 5 310, 20,21 22' --json
 json 'd["prompt_tokens"] == 5 + 16 and d["question"] is None'
 cp out ids.json

@@ -166,7 +166,7 @@ out_has "KEPT"
 cp out listed
 run 0 "$RENYI" policies --json
 json 'len(d["presets"]) > 3 and all(p["full"] and p["about"] and p["policy"] for p in d["presets"])'
-json '[r["name"] for r in d["rules"]] == ["none", "mosaic", "evit", "naive", "tome", "ats", "tca", "fastv", "pyramiddrop", "dart", "prumerge", "vispruner", "visionzip", "divprune", "hiprune", "mosaic-behind", "cdpruner", "random", "uniform", "pool", "downsample"] and all(r["full"] for r in d["rules"])'
+json '[r["name"] for r in d["rules"]] == ["none", "mosaic", "evit", "naive", "tome", "ats", "tca", "fastv", "pyramiddrop", "dart", "sparsevlm", "prumerge", "vispruner", "visionzip", "divprune", "hiprune", "mosaic-behind", "cdpruner", "random", "uniform", "pool", "downsample"] and all(r["full"] for r in d["rules"])'
 json '{w.split("=")[0] for p in d["presets"] + d["rules"] if not p["full"].startswith("cascade") for w in p["full"].split()[1:]} <= {k["key"] for k in d["keys"]}'
 json 'all(p["name"] in open("listed").read() for p in d["presets"])'
 # the library names every key of a rule when it meets a word that it does not know

@@ -38,6 +38,10 @@ POLICIES = {
     "pyramid_col": "pyramiddrop layers=1,3,4 tokens=24,15,4 metric=col n=2 rows=all",
     "dart": "dart layer=2 tokens=24 pivots=3 text_pivots=2",
     "dart_first": "dart layer=1 keep=0.4 pivots=4 text_pivots=4 positions=consecutive",
+    "sparsevlm": "sparsevlm tokens=16,9,4 layers=1,3,5 n=1 recycle=0.3 members=10",
+    "sparsevlm_rows": "sparsevlm tokens=14,12 layers=2,3 n=1 recycle=0.6 members=3",
+    "sparsevlm_col": "sparsevlm keep=0.4 layers=2 n=4 recycle=1 members=5",
+    "sparsevlm_drop": "sparsevlm tokens=9 layers=2 n=1 recycle=0 members=10",
 }
 
 
@@ -47,7 +51,7 @@ class Policy:
         self.rule = parts[0]
         self.keys = k = dict(w.split("=") for w in parts[1:])
         self.layers = [int(n) for n in k.get("layers", k.get("layer", "")).split(",") if n]
-        self.consecutive = k.get("positions") == "consecutive"
+        self.consecutive = k.get("positions") == "consecutive" or self.rule == "sparsevlm"
         self.margins = []
 
     def wanted(self, i, n):
@@ -116,6 +120,9 @@ class Decoder:
         """a: [H, n, keys]; the columns of the visual rows are n_visual after the keys before these rows."""
         keys, column = self.policy.keys, a.shape[2] - n + first
         mean = a.mean(0)[:, column:column + n_visual]
+        if self.policy.rule == "sparsevlm":
+            rows = mean[first + n_visual:][self.raters]
+            return (rows**float(keys["n"])).sum(0).pow(1.0 / float(keys["n"])).tolist()
         if keys["metric"] == "last":
             return mean[-1].tolist()
         rows = mean[first + n_visual:] if keys["rows"] == "text" else mean
@@ -139,6 +146,42 @@ class Decoder:
             taken |= {rest[i] for i in p.best(unlike, min(share, len(rest)))}
         return sorted(j - first for j in taken)
 
+    def find_raters(self, visual, text):
+        """SparseVLM: which rows after the image rate its rows; from the rows before the first layer."""
+        likeness = (visual @ text.T).softmax(1).mean(0)
+        self.policy.margins.append((likeness - likeness.mean()).abs().min().item() / likeness.mean().item())
+        return likeness > likeness.mean()
+
+    def recycle(self, rows):
+        """SparseVLM: rows that go, the best score first, become the means of clusters, which are found by the
+        density of their nearest neighbours (DPC-KNN)."""
+        p, share = self.policy, float(self.policy.keys["recycle"])
+        if share == 0:
+            return rows[:0]
+        rows = rows[:min(int(share * len(rows)) + 1, len(rows))]
+        n = len(rows)
+        c = min(n // int(p.keys["members"]) + 1, n)
+        if c == 1:
+            return rows.mean(0, keepdim=True)
+        d = torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist") / rows.shape[1]**0.5
+        density = (-d.sort(1).values[:, :c].pow(2).mean(1)).exp()
+        order = sorted(range(n), key=lambda i: (-density[i].item(), i))
+        worth = torch.zeros(n, dtype=torch.float64)
+        for place, i in enumerate(order):
+            denser = order[:place]
+            worth[i] = density[i] * (d[i, denser].min() if denser else d.max())
+        steps = (density[order[:-1]] - density[order[1:]]).tolist()
+        p.margins += [x for x in steps if x > 0]  # of two rows that are each other's only neighbour it is 0
+        centres = sorted(range(n), key=lambda i: (-worth[i].item(), i))[:c]
+        ranked = worth.sort(descending=True).values[:c + 1]
+        p.margins.append((ranked[:-1] - ranked[1:]).min().item() / ranked[0].item() if len(ranked) > 1 else 1.0)
+        cluster = d[:, centres].argmin(1)
+        for k, i in enumerate(centres):
+            cluster[i] = k
+        nearest = d[:, centres].sort(1).values
+        p.margins += [(nearest[i, 1] - nearest[i, 0]).item() for i in range(n) if i not in centres]
+        return torch.stack([rows[cluster == k].mean(0) for k in range(c)])
+
     def choose(self, cut, x, numbers, k, a, first, n_visual, n_read):
         p = self.policy
         if p.rule == "dart":
@@ -152,14 +195,22 @@ class Decoder:
         """Appends rows; the visual ones are cut. Returns the logits of the last."""
         numbers = list(range(self.n_read, self.n_read + len(x)))
         place, n_read = list(range(n_visual)), n_visual
+        if n_visual and self.policy.rule == "sparsevlm":
+            self.raters = self.find_raters(x[first:first + n_visual], x[first + n_visual:])
         self.n_read += len(x)
         for layer in range(self.c.num_hidden_layers):
             if n_visual and layer in self.policy.layers:
                 cut = self.policy.layers.index(layer)
                 kept, score = self.choose(cut, x, numbers, k, a, first, n_visual, n_read)
-                stay = list(range(first)) + [first + j for j in kept] + list(range(first + n_visual, len(x)))
-                x, numbers, place = x[stay], [numbers[j] for j in stay], [place[j] for j in kept]
-                n_visual = len(kept)
+                end, gone = first + n_visual, [j for j in range(n_visual) if j not in set(kept)]
+                merged = x[:0]
+                if self.policy.rule == "sparsevlm" and gone:
+                    gone.sort(key=lambda j: (-score[j], j))
+                    merged = self.recycle(x[[first + j for j in gone]])
+                x = torch.cat([x[:first], x[[first + j for j in kept]], merged, x[end:]])
+                numbers = numbers[:first] + [numbers[first + j] for j in kept] + [-1] * len(merged) + numbers[end:]
+                place = [place[j] for j in kept] + [-1] * len(merged)  # -1: a row of several
+                n_visual = len(place)
                 self.cuts.append((place, score))
             x, k, a = self.layer(layer, x, numbers)
         return self.norm(x[-1:], self.w["norm"])[0] @ self.w["head"].T

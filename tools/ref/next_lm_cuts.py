@@ -26,6 +26,7 @@ POLICIES = {
     "pyramid": "pyramiddrop layers=1 keep=0.5 metric=last",
     "pyramid_col": "pyramiddrop layers=1 keep=0.4 metric=col n=4 rows=text positions=consecutive",
     "dart": "dart layer=1 tokens=24 pivots=4 text_pivots=3",
+    "sparsevlm": "sparsevlm tokens=20 layers=1 n=1 recycle=0.5 members=6",
 }
 
 

@@ -61,7 +61,8 @@ static json_t *cuts_json(const renyi_answer *answer)
     for (uint32_t i = 0; i < answer->n_cuts; i++) {
         const renyi_lm_cut *cut = &answer->cuts[i];
         uint32_t *kept = cli_alloc(cut->n_kept, sizeof *kept);
-        for (uint32_t k = 0; k < cut->n_kept; k++) kept[k] = answer->kept[cut->kept[k]];
+        for (uint32_t k = 0; k < cut->n_kept; k++)
+            kept[k] = cut->kept[k] == RENYI_NONE ? RENYI_NONE : answer->kept[cut->kept[k]];
         json_t *scores = cut->scores ? json_array() : json_null();
         for (uint32_t k = 0; cut->scores && k < cut->n_in; k++)
             json_array_append_new(scores, json_number(cut->scores[k]));

@@ -24,6 +24,7 @@ static const policy_entry policy_rules[] = {
     {"fastv", NULL, "LLaVA: drops visual tokens after a layer of the language model (FastV)"},
     {"pyramiddrop", NULL, "LLaVA: the same in stages, ranked by the layer that follows"},
     {"dart", NULL, "LLaVA: the same, keeps those least similar to a few pivots (DART)"},
+    {"sparsevlm", NULL, "LLaVA: rates by the text, merges a part of the dropped (SparseVLM)"},
     {"prumerge", NULL, "LLaVA: keeps the best visual tokens, merges others into them (PruMerge)"},
     {"vispruner", NULL, "LLaVA: keeps important tokens and the most diverse others (VisPruner)"},
     {"visionzip", NULL, "LLaVA: keeps class token and best patches, merges the rest (VisionZip)"},
@@ -87,6 +88,8 @@ static const policy_entry policy_keys[] = {
     {"newlines", "yes|no", "LLaVA-NeXT: each line of tiles ends with the row image_newline"},
     {"pivots", "N", "dart: visual tokens that others are compared with"},
     {"text_pivots", "N", "dart: the same of the tokens behind the image"},
+    {"recycle", "R", "sparsevlm: share of the dropped that is merged, 0 to 1"},
+    {"members", "N", "sparsevlm: tokens of a merged row, about"},
     {"positions", "original|consecutive", "fastv, pyramiddrop, dart: of the tokens after a cut"},
     {NULL, NULL, NULL},
 };

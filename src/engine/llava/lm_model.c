@@ -255,12 +255,13 @@ static renyi_status make_rule(renyi_lm_session *s, const renyi_lm_session_option
     if (policy.rule != RY_RULE_NONE && !ry_policy_is_lm(&policy))
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "policy '%.80s' acts in the image tower or behind it, not inside a language "
-                       "model; fastv, pyramiddrop and dart do",
+                       "model; fastv, pyramiddrop, dart and sparsevlm do",
                        o->policy);
     RY_TRY(ry_policy_check(&policy, &shape, err));
     ry_policy_print(s->policy_text, &policy);
     if (policy.rule == RY_RULE_NONE) return RENYI_OK;
-    return ry_lm_rule_new(&s->rule, &policy, o->max_context, &s->lm->al, err);
+    return ry_lm_rule_new(&s->rule, &policy, o->max_context, s->lm->model.config.dim, &s->lm->al,
+                          err);
 }
 
 static renyi_status fill_lm_session(renyi_lm_session *s, const renyi_lm_session_options *o,

@@ -79,16 +79,21 @@ static void add_entry(double *sum, double *top, double a, double order)
     }
 }
 
-static void add_columns(ry_runner *run, ry_llama_plan *p, const ry_llama_look *look, size_t count)
+/* The `count` rows from `first` of the feed on. */
+static void add_columns(ry_runner *run, ry_llama_plan *p, const ry_llama_look *look, size_t first,
+                        size_t count)
 {
     const size_t V = look->n_visual;
+    const uint8_t *raters = look->raters ? look->raters + (first - look->first_row) : NULL;
     const double order = look->cut->order;
     ry_step step = ry_runner_step(run, (V + LOOK_COLUMNS - 1) / LOOK_COLUMNS);
     for (size_t t; ry_step_next(&step, &t);) {
         const size_t end = (t + 1) * LOOK_COLUMNS < V ? (t + 1) * LOOK_COLUMNS : V;
-        for (size_t r = 0; r < count; r++)
+        for (size_t r = 0; r < count; r++) {
+            if (raters && !raters[r]) continue;
             for (size_t j = t * LOOK_COLUMNS; j < end; j++)
                 add_entry(&p->sums.sum[j], &p->sums.top[j], (double)p->sums.mean[r * V + j], order);
+        }
     }
     ry_step_end(&step);
 }
@@ -102,7 +107,7 @@ void ry_llama_look_at(ry_runner *run, ry_llama_plan *p, const ry_llama_pass *pas
     if (look->cut->key_sizes) measure_keys(run, p, pass, queries);
     if (look->cut->queries == RY_QUERIES_NONE || !count) return;
     average_heads(run, p, pass, queries, begin, count);
-    add_columns(run, p, look, count);
+    add_columns(run, p, look, look->done + begin, count);
 }
 
 /* ---- a look ---------------------------------------------------------------------------------- */

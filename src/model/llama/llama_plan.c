@@ -48,6 +48,7 @@ static void lay_out_cuts(ry_arena *a, ry_llama_plan *p)
     p->rows = RY_TAKE(a, N, uint32_t);
     p->kept = RY_TAKE(a, N, uint32_t);
     p->place = RY_TAKE(a, N, uint32_t);
+    p->raters = RY_TAKE(a, N, uint8_t);
     p->sums.mean = RY_TAKE(a, look_rows(p) * N, float);
     p->sums.sum = RY_TAKE(a, N, double);
     p->sums.top = RY_TAKE(a, N, double);

@@ -73,6 +73,7 @@ typedef struct ry_llama_plan {
     uint32_t *rows;  /* [max_context] their numbers */
     uint32_t *kept;  /* [max_context] */
     uint32_t *place; /* [max_context] */
+    uint8_t *raters; /* [max_context] of the rows after the visual ones: 1 = it rates */
     ry_llama_sums sums;
 } ry_llama_plan;
 
@@ -110,6 +111,7 @@ typedef struct ry_llama_look {
     const ry_llama_cut *cut;
     uint32_t done; /* rows of earlier passes */
     uint32_t first_row, first_visual, n_visual;
+    const uint8_t *raters; /* of the rows from first_row on, which count; NULL = all do */
 } ry_llama_look;
 
 typedef struct ry_llama_pass {
@@ -134,6 +136,11 @@ void ry_llama_look_at(ry_runner *run, ry_llama_plan *p, const ry_llama_pass *pas
                       const float *queries);
 void ry_llama_look_begin(ry_llama_plan *p, const ry_llama_look *look);
 void ry_llama_look_end(ry_llama_plan *p, const ry_llama_look *look); /* fills p->sums.score */
+
+/* llama_raters.c: sets p->raters for the rows after the visual ones, of which there is at least
+ * one. p->stream is scratch. */
+void ry_llama_find_raters(ry_llama_plan *p, const renyi_lm_input *in, uint32_t n, uint32_t first,
+                          uint32_t n_visual);
 
 /* llama_prefill.c: appends n rows and cuts between the stages. The visual rows are those with an
  * embedding, from the first to the last of them; at least one. progress: rows done, of n; if it

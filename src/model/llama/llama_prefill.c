@@ -14,6 +14,7 @@ typedef struct feed {
     void *user;
     uint32_t n_fed;                        /* rows of the feed */
     uint32_t n, first, n_visual;           /* rows left, and the visual ones among them */
+    uint32_t n_merged;                     /* of the visual ones: the last */
     uint32_t added[RY_LLAMA_MAX_CUTS + 1]; /* rows of each stage */
 } feed;
 
@@ -52,24 +53,41 @@ static ry_llama_look look_of(const feed *f, const ry_llama_cut *cut)
     ry_llama_look look = {
         .layer = cut->look, .cut = cut, .first_visual = f->first, .n_visual = f->n_visual};
     if (cut->queries == RY_QUERIES_LAST) look.first_row = f->n - 1;
-    if (cut->queries == RY_QUERIES_TEXT) look.first_row = f->first + f->n_visual;
+    if (cut->queries == RY_QUERIES_TEXT || cut->queries == RY_QUERIES_RATERS)
+        look.first_row = f->first + f->n_visual;
+    if (cut->queries == RY_QUERIES_RATERS) look.raters = f->p->raters;
     return look;
 }
 
-/* Moves the rows that stay together. */
-static void drop_rows(feed *f, uint32_t n_kept)
+static void move_row(const ry_llama_plan *p, uint32_t to, uint32_t from)
 {
-    ry_llama_plan *p = f->p;
     const size_t C = p->model->config.dim;
-    const uint32_t gone = f->n_visual - n_kept, end = f->first + f->n_visual;
-    for (uint32_t i = 0; gone && i < n_kept + (f->n - end); i++) {
-        const uint32_t to = f->first + i;
-        const uint32_t from = i < n_kept ? f->first + p->kept[i] : end + i - n_kept;
-        memmove(p->stream + to * C, p->stream + from * C, C * sizeof *p->stream);
-        p->rows[to] = p->rows[from];
+    memmove(p->stream + to * C, p->stream + from * C, C * sizeof *p->stream);
+    p->rows[to] = p->rows[from];
+}
+
+/* Rows that stay, merged rows, rows after the image. A merged row has the number of the last visual
+ * row, so that the sequence forgets it with the image. */
+static void replace_rows(feed *f, const ry_llama_choice *c)
+{
+    const ry_llama_plan *p = f->p;
+    const size_t C = p->model->config.dim;
+    const uint32_t left = c->n_kept + c->n_merged, end = f->first + f->n_visual;
+    const uint32_t number = p->rows[end - 1], merged = f->first + c->n_kept;
+    uint32_t n_old = 0; /* merged rows that stay */
+    for (uint32_t k = 0; k < c->n_kept; k++) {
+        n_old += c->kept[k] >= f->n_visual - f->n_merged;
+        if (c->kept[k] != k) move_row(p, f->first + k, f->first + c->kept[k]);
     }
-    f->n -= gone;
-    f->n_visual = n_kept;
+    for (uint32_t k = 0; k < c->n_merged; k++) {
+        memcpy(p->stream + (merged + k) * C, c->merged + k * C, C * sizeof *p->stream);
+        p->rows[merged + k] = number;
+    }
+    for (uint32_t i = 0; left < f->n_visual && i < f->n - end; i++)
+        move_row(p, f->first + left + i, end + i);
+    f->n -= f->n_visual - left;
+    f->n_visual = left;
+    f->n_merged = n_old + c->n_merged;
 }
 
 static void make_cut(feed *f, uint32_t cut, const ry_llama_look *look)
@@ -78,8 +96,9 @@ static void make_cut(feed *f, uint32_t cut, const ry_llama_look *look)
     const ry_llama_cuts *cuts = p->opt.cuts;
     const ry_llama_cut *c = &cuts->cut[cut];
     if (c->queries != RY_QUERIES_NONE) ry_llama_look_end(p, look);
+    const uint32_t n_plain = f->n_visual - f->n_merged;
     for (uint32_t j = 0; j < f->n_visual; j++)
-        p->place[j] = p->rows[f->first + j] - p->position - f->first;
+        p->place[j] = j < n_plain ? p->rows[f->first + j] - p->position - f->first : RENYI_NONE;
     const ry_llama_view view = {.cut = cut,
                                 .n = f->n,
                                 .first = f->first,
@@ -91,7 +110,10 @@ static void make_cut(feed *f, uint32_t cut, const ry_llama_look *look)
                                 .dim = p->model->config.dim,
                                 .norm = p->model->norm,
                                 .norm_eps = p->model->config.norm_eps};
-    drop_rows(f, cuts->choose(cuts->self, &view, p->kept));
+    ry_llama_choice choice = {.kept = p->kept};
+    cuts->choose(cuts->self, &view, &choice);
+    p->choice_macs += choice.macs;
+    replace_rows(f, &choice);
 }
 
 /* Products of the looking rows with the keys that they see; looking ahead, also those of queries,
@@ -127,6 +149,13 @@ static int run_stage(feed *f, uint32_t stage)
 
 /* ---- a feed ---------------------------------------------------------------------------------- */
 
+static int has_raters(const ry_llama_cuts *cuts)
+{
+    for (uint32_t i = 0; i < cuts->n; i++)
+        if (cuts->cut[i].queries == RY_QUERIES_RATERS) return 1;
+    return 0;
+}
+
 static void find_visual_rows(feed *f)
 {
     uint32_t end = f->n;
@@ -142,6 +171,11 @@ int ry_llama_prefill(ry_llama_plan *p, const renyi_lm_input *in, uint32_t n, flo
     f.n = f.n_fed = n;
     p->choice_macs = 0.0;
     find_visual_rows(&f);
+    if (has_raters(p->opt.cuts)) {
+        ry_llama_find_raters(p, in, n, f.first, f.n_visual);
+        const double text = (double)(n - f.first - f.n_visual);
+        p->choice_macs += (double)f.n_visual * text * p->model->config.dim;
+    }
     for (uint32_t i = 0; i < n; i++) p->rows[i] = p->position + i;
     for (uint32_t s = 0; s < p->n_stages; s++)
         if (run_stage(&f, s)) return 1;

@@ -17,7 +17,7 @@ enum {
     VISUAL = SCORED | RULE(DIVPRUNE) | RULE(RANDOM) | RULE(UNIFORM) | RULE(POOL) |
              RULE(DOWNSAMPLE), /* for the visual tokens of a LLaVA */
     LM_RANKED = RULE(FASTV) | RULE(PYRAMIDDROP),
-    LM = LM_RANKED | RULE(DART), /* rules inside the language model */
+    LM = LM_RANKED | RULE(DART) | RULE(SPARSEVLM), /* rules inside the language model */
     ORDERED = METRIC(COL) | METRIC(CORRECT) | METRIC(RENYI) | METRIC(COLV),
     COLUMNS = ORDERED | METRIC(SHANNON)
 };
@@ -33,6 +33,7 @@ const ry_name ry_rule_names[] = {
     {"fastv", RY_RULE_FASTV},
     {"pyramiddrop", RY_RULE_PYRAMIDDROP},
     {"dart", RY_RULE_DART},
+    {"sparsevlm", RY_RULE_SPARSEVLM},
     {"prumerge", RY_RULE_PRUMERGE},
     {"vispruner", RY_RULE_VISPRUNER},
     {"visionzip", RY_RULE_VISIONZIP},
@@ -112,7 +113,7 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_BLOCK] = {"block", RULE(HIPRUNE), 0, NULL,
                       "the block whose attention finds the anchors, from 0"},
     [RY_KEY_LAYERS] =
-        {"layers", CUTTING | RULE(PYRAMIDDROP), 0, NULL,
+        {"layers", CUTTING | RULE(PYRAMIDDROP) | RULE(SPARSEVLM), 0, NULL,
          "a list of blocks such as 3 or 0-5 or 0,3,6 or (0, 3, 6), or early (0-5), or all; 2-9/12 "
          "are blocks 2 to 9 of a model with 12, and those at the same depth of another"},
     [RY_KEY_LAYER] = {"layer", RULE(FASTV) | RULE(DART), 0, NULL,
@@ -139,8 +140,8 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
                          "the cosine above which a patch may go, a plain decimal from 0 to 1; 0 = "
                          "patches go by their number alone"},
     [RY_KEY_METRIC] = {"metric", RANKED | RULE(TCA) | SCORED | LM_RANKED, 0, metric_names, NULL},
-    [RY_KEY_N] = {"n", RANKED | RULE(TCA) | OWN | SCORED | LM_RANKED, ORDERED, NULL,
-                  "a plain decimal of at least 1, or inf"},
+    [RY_KEY_N] = {"n", RANKED | RULE(TCA) | OWN | SCORED | LM_RANKED | RULE(SPARSEVLM), ORDERED,
+                  NULL, "a plain decimal of at least 1, or inf"},
     [RY_KEY_ROWS] = {"rows", LM_RANKED, METRIC(COL), rows_names, NULL},
     [RY_KEY_C] = {"c", RANKED | SCORED, METRIC(CORRECT), NULL, "a plain decimal from 0 to 1"},
     [RY_KEY_ROUNDING] = {"rounding", RANKED, METRIC(CORRECT), rounding_names, NULL},
@@ -171,7 +172,12 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_TEXT_PIVOTS] = {"text_pivots", RULE(DART), 0, NULL,
                             "the number of text tokens that visual ones are compared with, 0 to "
                             "999999"},
-    [RY_KEY_POSITIONS] = {"positions", LM, 0, position_names, NULL},
+    [RY_KEY_RECYCLE] = {"recycle", RULE(SPARSEVLM), 0, NULL,
+                        "the share of the dropped tokens that is merged, a plain decimal from 0 to "
+                        "1; 0 = none"},
+    [RY_KEY_MEMBERS] = {"members", RULE(SPARSEVLM), 0, NULL,
+                        "the number of tokens of a merged row, about, 1 to 999999"},
+    [RY_KEY_POSITIONS] = {"positions", LM_RANKED | RULE(DART), 0, position_names, NULL},
 };
 
 const ry_name *ry_name_find(const ry_name *names, const char *word, size_t len)

@@ -53,6 +53,8 @@ typedef enum ry_key {
     RY_KEY_NEWLINES,
     RY_KEY_PIVOTS,
     RY_KEY_TEXT_PIVOTS,
+    RY_KEY_RECYCLE,
+    RY_KEY_MEMBERS,
     RY_KEY_POSITIONS,
     RY_N_KEYS
 } ry_key;

@@ -23,9 +23,21 @@ static renyi_status read_ranking(ry_policy *p, const ry_key_values *w, renyi_err
     return ry_value_number(w, RY_KEY_N, 1, INFINITY, &p->n, err);
 }
 
+/* Ranks by columns of the rows that rate; a merged row has no position of its own. */
+static renyi_status read_sparsevlm(ry_policy *p, const ry_key_values *w, renyi_error *err)
+{
+    p->metric = RY_METRIC_COL;
+    p->rows = RY_LM_ROWS_TEXT;
+    p->renumbers = 1;
+    RY_TRY(ry_value_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
+    RY_TRY(ry_value_number(w, RY_KEY_RECYCLE, 0, 1, &p->recycle, err));
+    return ry_value_count(w, RY_KEY_MEMBERS, 1, &p->members, err);
+}
+
 renyi_status ry_policy_read_lm(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
     RY_TRY(ry_policy_read_cuts(p, w, err));
+    if (p->rule == RY_RULE_SPARSEVLM) return read_sparsevlm(p, w, err);
     RY_TRY(ry_value_word(w, RY_KEY_POSITIONS, &p->renumbers, err));
     if (p->rule != RY_RULE_DART) return read_ranking(p, w, err);
     RY_TRY(ry_value_count(w, RY_KEY_PIVOTS, 1, &p->pivots, err));
@@ -59,6 +71,21 @@ uint32_t ry_policy_lm_count(const ry_policy *p, uint32_t i, uint32_t n)
     return count < n ? (uint32_t)count : n;
 }
 
+uint32_t ry_policy_recycled(const ry_policy *p, uint32_t dropped)
+{
+    if (p->rule != RY_RULE_SPARSEVLM || p->recycle <= 0.0 || !dropped) return 0;
+    const uint32_t count = (uint32_t)(p->recycle * (double)dropped) + 1;
+    return count < dropped ? count : dropped;
+}
+
+uint32_t ry_policy_recycled_rows(const ry_policy *p, uint32_t dropped)
+{
+    const uint32_t count = ry_policy_recycled(p, dropped);
+    if (!count) return 0;
+    const uint32_t rows = count / p->members + 1;
+    return rows < count ? rows : count;
+}
+
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 renyi_status ry_policy_check_lm_counts(const ry_policy *p, uint32_t n, renyi_error *err)
@@ -78,7 +105,8 @@ renyi_status ry_policy_check_lm_counts(const ry_policy *p, uint32_t n, renyi_err
                            "keep=%g leaves none of %u visual tokens at layer %u of the language "
                            "model",
                            p->cuts[i].keep, n, layer);
-        arrive = ry_policy_lm_count(p, i, n);
+        const uint32_t kept = ry_policy_lm_count(p, i, n);
+        if (kept < arrive) arrive = kept + ry_policy_recycled_rows(p, arrive - kept);
     }
     return RENYI_OK;
 }

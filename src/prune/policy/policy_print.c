@@ -180,6 +180,8 @@ static void put_value(writer *w, const ry_policy *p, ry_key key)
     case RY_KEY_LAYER: put(w, "%" PRIu32, p->cuts[0].layer); return;
     case RY_KEY_PIVOTS: put(w, "%" PRIu32, p->pivots); return;
     case RY_KEY_TEXT_PIVOTS: put(w, "%" PRIu32, p->text_pivots); return;
+    case RY_KEY_RECYCLE: put_decimal(w, p->recycle); return;
+    case RY_KEY_MEMBERS: put(w, "%" PRIu32, p->members); return;
     case RY_KEY_N: put_decimal(w, p->n); return;
     case RY_KEY_C: put_decimal(w, p->c); return;
     case RY_KEY_SEED: put(w, "%" PRIu64, p->seed); return;

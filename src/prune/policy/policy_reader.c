@@ -25,6 +25,7 @@
  *   fastv, pyramiddrop, dart
  *               as their papers have it; positions stay, as in FastV's code. n is that of the
  *               paper's LLaVA tables
+ *   sparsevlm   as its code has it
  *   prumerge, vispruner and the other rules for the visual tokens of a LLaVA
  *               192 of LLaVA's 576, the paper's smaller number; the rest as their code has it:
  *               visionzip's 10 of 64, 20 of 128 and 30 of 192 contextual tokens are 5 of 32,
@@ -47,6 +48,7 @@ static const char *const defaults[] = {
     [RY_RULE_PYRAMIDDROP] =
         "keep=0.5 layers=8,16,24/32 metric=last n=4 rows=all positions=original",
     [RY_RULE_DART] = "tokens=128 layer=2 pivots=4 text_pivots=4 positions=original",
+    [RY_RULE_SPARSEVLM] = "tokens=303,110,36 layers=3,7,16/32 n=1 recycle=0.3 members=10",
     [RY_RULE_PRUMERGE] = "tokens=192 plus=no metric=cls n=4 c=0.2 neighbours=32",
     [RY_RULE_VISPRUNER] = "tokens=192 important=0.5 metric=cls n=4 c=0.2 round=8 residual=auto",
     [RY_RULE_VISIONZIP] = "tokens=192 contextual=0.15625 class_token=yes metric=cls n=4 c=0.2",

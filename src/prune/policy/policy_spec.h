@@ -39,6 +39,7 @@ typedef enum ry_rule {
     RY_RULE_FASTV, /* from here to PRUMERGE: rules inside the language model of a LLaVA */
     RY_RULE_PYRAMIDDROP,
     RY_RULE_DART,
+    RY_RULE_SPARSEVLM,
     RY_RULE_PRUMERGE, /* from here on: rules behind the tower of a LLaVA */
     RY_RULE_VISPRUNER,
     RY_RULE_VISIONZIP,
@@ -144,8 +145,11 @@ typedef struct ry_policy {
     int over_image;      /* behind the tower of a LLaVA-NeXT: base and tiles share the budget */
     int drops_newlines;  /* the same: lines of patches do not end with a row of their own */
     ry_lm_rows rows;     /* fastv, pyramiddrop: rows that count in a column */
-    int renumbers;       /* the same and dart: positions after a cut are consecutive */
+    int renumbers;       /* the same and dart: positions after a cut are consecutive; sparsevlm:
+                            always */
     uint32_t pivots, text_pivots; /* dart */
+    double recycle;               /* sparsevlm: share of the dropped that is merged */
+    uint32_t members;             /* sparsevlm: tokens of a merged row */
     double alpha;                 /* mosaic: power of attention in the choice */
     double omega;       /* mosaic: power of attention per patch in the weights of a merge */
     double beta;        /* mosaic: factor of log(size) in later attention */
@@ -237,11 +241,15 @@ static inline int ry_policy_is_lm(const ry_policy *p)
     return p->rule >= RY_RULE_FASTV && p->rule < RY_RULE_PRUMERGE;
 }
 
-/* Visual tokens that are left after cut `i` of such a rule, of n that were read; at most n. */
+/* Visual tokens that cut `i` of such a rule keeps, of n that were read; at most n. */
 uint32_t ry_policy_lm_count(const ry_policy *p, uint32_t i, uint32_t n);
 
 /* dart: tokens that a pivot adds, of n. */
 uint32_t ry_policy_dart_share(const ry_policy *p, uint32_t n);
+
+/* sparsevlm: how many of the tokens that a cut drops are merged, and into how many rows. */
+uint32_t ry_policy_recycled(const ry_policy *p, uint32_t dropped);
+uint32_t ry_policy_recycled_rows(const ry_policy *p, uint32_t dropped);
 
 /* Every cut of such a rule keeps at least one visual token of n, and no more than arrive there. */
 renyi_status ry_policy_check_lm_counts(const ry_policy *p, uint32_t n,

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "prune/rules/dart.h"
 #include "prune/rules/select.h"
+#include "prune/rules/sparsevlm.h"
 
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct ry_lm_rule {
     uint64_t *rank;  /* [2 max_context] */
     uint8_t *taken;  /* [max_context] */
     ry_dart_scratch dart;
+    ry_recycler recycler;
     cut_record records[RY_LLAMA_MAX_CUTS];
 };
 
@@ -48,31 +50,33 @@ static uint32_t take_all(const ry_lm_rule *r, const ry_llama_view *v)
     return v->n_visual;
 }
 
-static void record(ry_lm_rule *r, const ry_llama_view *v, const uint32_t *kept, uint32_t count)
+static void record(ry_lm_rule *r, const ry_llama_view *v, const ry_llama_choice *choice)
 {
     cut_record *c = &r->records[v->cut];
     c->n_in = v->n_visual;
-    c->n_kept = count;
+    c->n_kept = choice->n_kept + choice->n_merged;
     c->has_scores = v->score != NULL;
-    for (uint32_t k = 0; k < count; k++) c->kept[k] = v->place[kept[k]];
+    for (uint32_t k = 0; k < c->n_kept; k++)
+        c->kept[k] = k < choice->n_kept ? v->place[choice->kept[k]] : RENYI_NONE;
     if (v->score) memcpy(c->scores, v->score, v->n_visual * sizeof *v->score);
 }
 
-static uint32_t choose(void *self, const ry_llama_view *v, uint32_t *kept)
+static void choose(void *self, const ry_llama_view *v, ry_llama_choice *choice)
 {
     ry_lm_rule *r = self;
     const ry_policy *p = &r->policy;
-    const uint32_t read = v->cut ? r->records[0].n_in : v->n_visual;
+    const uint32_t read = v->cut ? r->records[0].n_in : v->n_visual, n = v->n_visual;
     uint32_t count = ry_policy_lm_count(p, v->cut, read);
-    if (count >= v->n_visual)
+    if (count >= n)
         count = take_all(r, v);
     else if (p->rule == RY_RULE_DART)
         count = ry_dart_choose(&r->dart, p, v, ry_policy_dart_share(p, read), r->taken);
     else
         count = take_best(r, v, count);
-    ry_select_ascending(kept, r->taken, v->n_visual);
-    record(r, v, kept, count);
-    return count;
+    ry_select_ascending(choice->kept, r->taken, n);
+    choice->n_kept = count;
+    if (count < n) ry_recycle(&r->recycler, p, v, r->order + count, n - count, choice);
+    record(r, v, choice);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -89,12 +93,13 @@ static ry_llama_cut cut_of(const ry_policy *p, uint32_t i)
     cut.queries = RY_QUERIES_LAST;
     if (p->metric == RY_METRIC_LAST) return cut;
     cut.queries = p->rows == RY_LM_ROWS_TEXT ? RY_QUERIES_TEXT : RY_QUERIES_ALL;
+    if (p->rule == RY_RULE_SPARSEVLM) cut.queries = RY_QUERIES_RATERS;
     cut.order = p->n;
     return cut;
 }
 
 /* One block: the rule itself, then its arrays. */
-static ry_lm_rule *lay_out(ry_arena *a, ry_lm_rule *r)
+static ry_lm_rule *lay_out(ry_arena *a, ry_lm_rule *r, size_t dim)
 {
     const size_t V = r->max_context;
     ry_lm_rule *place = RY_TAKE(a, 1, ry_lm_rule);
@@ -107,6 +112,7 @@ static ry_lm_rule *lay_out(ry_arena *a, ry_lm_rule *r)
                                 .list = RY_TAKE(a, V, uint32_t),
                                 .pivot = RY_TAKE(a, V, uint32_t),
                                 .chosen = RY_TAKE(a, V, uint8_t)};
+    ry_recycler_lay_out(&r->recycler, a, &r->policy, r->max_context, dim);
     for (uint32_t i = 0; i < r->cuts.n; i++) {
         r->records[i].kept = RY_TAKE(a, V, uint32_t);
         r->records[i].scores = RY_TAKE(a, V, float);
@@ -115,18 +121,18 @@ static ry_lm_rule *lay_out(ry_arena *a, ry_lm_rule *r)
 }
 
 renyi_status ry_lm_rule_new(ry_lm_rule **out, const ry_policy *policy, uint32_t max_context,
-                            const renyi_allocator *al, renyi_error *err)
+                            size_t dim, const renyi_allocator *al, renyi_error *err)
 {
     ry_lm_rule rule = {.policy = *policy, .max_context = max_context};
     ry_arena block = {0};
     rule.cuts = (ry_llama_cuts){policy->n_cuts, .renumbers = policy->renumbers, .choose = choose};
     for (uint32_t i = 0; i < policy->n_cuts; i++) rule.cuts.cut[i] = cut_of(policy, i);
-    (void)lay_out(&block, &rule); /* measures */
+    (void)lay_out(&block, &rule, dim); /* measures */
     rule.bytes = block.overflow ? SIZE_MAX : block.used;
     block = (ry_arena){.base = ry_alloc(al, rule.bytes, 1), .cap = rule.bytes};
     *out = NULL;
     if (!block.base) return ry_fail_nomem(err, rule.bytes);
-    ry_lm_rule *r = lay_out(&block, &rule);
+    ry_lm_rule *r = lay_out(&block, &rule, dim);
     rule.cuts.self = r;
     *r = rule;
     *out = r;
@@ -141,6 +147,9 @@ const ry_llama_cuts *ry_lm_rule_cuts(const ry_lm_rule *r) { return &r->cuts; }
 renyi_status ry_lm_rule_check(const ry_lm_rule *r, uint32_t n_visual, uint32_t n_text,
                               renyi_error *err)
 {
+    if (r->policy.rule == RY_RULE_SPARSEVLM && !n_text)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "sparsevlm: rows after the image rate it, and the prompt has none");
     if (r->policy.metric == RY_METRIC_COL && r->policy.rows == RY_LM_ROWS_TEXT && !n_text)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "rows=text: the prompt has no rows after the image; use rows=all");

@@ -1,4 +1,5 @@
-/* lm_rule.h - rules that cut the prefill of a language model: FastV, PyramidDrop and DART.
+/* lm_rule.h - rules that cut the prefill of a language model: FastV, PyramidDrop, DART and
+ * SparseVLM.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LM_RULE_H
 #define RY_LM_RULE_H
@@ -11,14 +12,15 @@ typedef struct ry_lm_rule ry_lm_rule;
 /* One cut of the last prefill. */
 typedef struct ry_lm_trace {
     uint32_t layer, n_in, n_kept;
-    const uint32_t *kept; /* [n_kept] indices among the visual rows that were read, ascending */
+    const uint32_t *kept; /* [n_kept] indices among the visual rows that were read, ascending; then
+                             RENYI_NONE for each merged row */
     const float *scores;  /* [n_in] of those that arrived, in their order; NULL = none */
 } ry_lm_trace;
 
 /* policy: checked against the model, one of these rules; copied. max_context: rows of a
- * sequence at most. */
+ * sequence at most; dim: width of a row. */
 renyi_status ry_lm_rule_new(ry_lm_rule **out, const ry_policy *policy, uint32_t max_context,
-                            const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+                            size_t dim, const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_lm_rule_free(ry_lm_rule *r, const renyi_allocator *al);
 size_t ry_lm_rule_bytes(const ry_lm_rule *r);
 

@@ -1,7 +1,8 @@
-/* test_lm_cuts.c - rules inside the language model (FastV, PyramidDrop, DART) on a small random
- * Llama against an independent reference (tests/lm_cuts, written by tools/ref/lm_cuts.py): which
- * rows stay, their scores, logits, greedy tokens, a second question. Then what must hold for any
- * model: keeping all is no pruning, bits do not depend on passes and threads, rewinding, memory.
+/* test_lm_cuts.c - rules inside the language model (FastV, PyramidDrop, DART, SparseVLM) on a small
+ * random Llama against an independent reference (tests/lm_cuts, written by tools/ref/lm_cuts.py):
+ * which rows stay, their scores, logits, greedy tokens, a second question. Then what must hold for
+ * any model: keeping all is no pruning, bits do not depend on passes and threads, rewinding,
+ * memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
@@ -212,6 +213,7 @@ static void test_keep_all(void **state)
         "pyramiddrop tokens=40 layers=2,4 metric=col rows=text",
         "dart keep=1",
         "dart tokens=40 pivots=1 text_pivots=0 positions=consecutive",
+        "sparsevlm keep=1 layers=1,2,3,4,5",
     };
     renyi_lm *lm = open_lm(RENYI_CPU_AUTO);
     const answer want = ask_policy(lm, NULL, 0, 2);
@@ -353,6 +355,10 @@ static void test_costs(void **state)
          {56, 36, 36, 26, 21, 21},
          (64.0 + 48 * 128) * (56 + 36 + 26)},
         {"dart tokens=16", {56, 56, 36, 36, 36, 36}, 0.0},
+        {"sparsevlm tokens=20,8 layers=2,4 recycle=0.4 members=4",
+         {56, 56, 39, 39, 26, 26}, /* 9 and 7 of the dropped in 3 and 2 rows */
+         48.0 * 9 * VISUAL + 64.0 * (9 * 56 - 9 * 8 / 2) + 48.0 * 9 * 8 / 2 +
+             64.0 * (9 * 39 - 9 * 8 / 2) + 48.0 * 7 * 6 / 2},
     };
     renyi_lm *lm = open_lm(RENYI_CPU_AUTO);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -388,6 +394,12 @@ static void test_refusals(void **state)
          VISUAL},
         {"pyramiddrop layers=1,2,3 keep=0.2", "keep=0.2 leaves none of 40", VISUAL},
         {"dart pivots=41", "pivots=41: an image has 40", VISUAL},
+        {"sparsevlm tokens=20,23 layers=2,4", "tokens=23: 21 visual tokens arrive at layer 4",
+         VISUAL},
+        {"sparsevlm layers=2,4", "tokens", 0},
+        {"sparsevlm tokens=9 layers=2 positions=original", "sparsevlm takes no positions", 0},
+        {"sparsevlm tokens=9 layers=2 recycle=1.5", "recycle=1.5", 0},
+        {"sparsevlm tokens=9 layers=2 members=0", "members=0", 0},
         {"evit", "'evit' acts in the image tower or behind it", 0},
         {"prumerge", "not inside a language model", 0},
         {"fastv metric=cls", "fastv ranks by metric=last or metric=col", 0},
@@ -402,14 +414,17 @@ static void test_refusals(void **state)
         if (!strstr(err.message, bad[i].says)) fail_msg("'%s': %s", bad[i].policy, err.message);
     }
     /* the same at a feed, where the number of rows is known */
-    static const char *const late[] = {"fastv tokens=41", "fastv metric=col rows=text"};
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const late[] = {"fastv tokens=41", "fastv metric=col rows=text",
+                                       "sparsevlm tokens=9 layers=2"};
+    static const char *const why[] = {"tokens=41", "no rows after the image",
+                                      "rows after the image rate it"};
+    for (size_t i = 0; i < 3; i++) {
         float logits[VOCAB];
         renyi_error err = {0};
         s = open_session(lm, late[i], 0, 1, 0);
         assert_int_equal(renyi_lm_feed(s, prompt, i ? BEFORE + VISUAL : ROWS, logits, &err),
                          RENYI_ERR_ARG);
-        assert_non_null(strstr(err.message, i ? "no rows after the image" : "tokens=41"));
+        assert_non_null(strstr(err.message, why[i]));
         assert_int_equal(renyi_lm_position(s), 0);
         feed(s, second, SECOND, logits); /* without an image it runs */
         renyi_lm_session_free(s);
@@ -418,15 +433,13 @@ static void test_refusals(void **state)
 }
 
 /* Every allocation fails once: an error that leaks nothing. A feed allocates nothing. */
-static void test_memory(void **state)
+static void check_memory(const char *policy)
 {
-    (void)state;
     float logits[VOCAB];
     for (size_t fail_at = 1, ok = 0; !ok; fail_at++) {
         test_heap heap = {.fail_at = fail_at};
         const renyi_options opt = {.struct_size = sizeof opt, .allocator = test_heap_of(&heap)};
-        const renyi_lm_session_options how = {.struct_size = sizeof how,
-                                              .policy = "pyramiddrop layers=2,4 metric=col"};
+        const renyi_lm_session_options how = {.struct_size = sizeof how, .policy = policy};
         renyi_lm *lm = NULL;
         renyi_lm_session *s = NULL;
         renyi_error err = {0};
@@ -441,6 +454,13 @@ static void test_memory(void **state)
         renyi_lm_free(lm);
         assert_int_equal(heap.live, 0);
     }
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    check_memory("pyramiddrop layers=2,4 metric=col");
+    check_memory("sparsevlm layers=2,4 tokens=20,8");
 }
 
 int main(void)

@@ -216,11 +216,11 @@ static void test_text_tower(void **state)
 }
 
 /* A cut that uses every step of a look and drops nothing. */
-static uint32_t keep_all(void *self, const ry_llama_view *view, uint32_t *kept)
+static void keep_all(void *self, const ry_llama_view *view, ry_llama_choice *choice)
 {
     (void)self;
-    for (uint32_t j = 0; j < view->n_visual; j++) kept[j] = j;
-    return view->n_visual;
+    for (uint32_t j = 0; j < view->n_visual; j++) choice->kept[j] = j;
+    choice->n_kept = view->n_visual;
 }
 
 static void check_llama_cuts(const ry_llama *model)

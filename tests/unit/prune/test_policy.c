@@ -160,7 +160,7 @@ static const struct {
 } refusals[] = {
     {"", 0,
      "begins with its rule (none, naive, evit, mosaic, tome, ats, tca, fastv, pyramiddrop, dart, "
-     "prumerge, vispruner, visionzip, divprune, "},
+     "sparsevlm, prumerge, vispruner, visionzip, divprune, "},
     {"   ", 3, "begins with its rule"},
     {"keep=0.7", 0, "begins with its rule"},
     {"evitt", 0, "unknown rule 'evitt' (did you mean evit?)"},

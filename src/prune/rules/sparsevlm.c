@@ -1,0 +1,141 @@
+/* sparsevlm.c - what SparseVLM makes of dropped rows. The best of them are clustered by the density
+ * of their neighbours: a centre lies dense and far from all that lie denser. The other rows join
+ * the nearest centre, and each cluster becomes its mean.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "prune/rules/sparsevlm.h"
+
+#include "prune/rules/select.h"
+
+#include <math.h>
+#include <string.h>
+
+void ry_recycler_lay_out(ry_recycler *h, ry_arena *a, const ry_policy *p, uint32_t V, size_t dim)
+{
+    const size_t m = ry_policy_recycled(p, V), c = ry_policy_recycled_rows(p, V);
+    *h = (ry_recycler){.most = (uint32_t)m, .most_rows = (uint32_t)c};
+    if (!m) return;
+    h->distance = RY_TAKE(a, m * m, double); /* m is at most the context, so m * m fits */
+    h->density = RY_TAKE(a, m, double);
+    h->worth = RY_TAKE(a, m, double);
+    h->nearness = RY_TAKE(a, m, float);
+    h->order = RY_TAKE(a, m, uint32_t);
+    h->rank = RY_TAKE(a, 2 * m, uint64_t);
+    h->centre = RY_TAKE(a, c, uint32_t);
+    h->cluster = RY_TAKE(a, m, uint32_t);
+    h->merged = RY_TAKE(a, c * dim, float);
+}
+
+/* Euclidean, divided by the root of the width. */
+static double distance_of(const float *x, const float *y, size_t dim)
+{
+    double sum[4] = {0.0};
+    for (size_t i = 0; i < dim; i++) {
+        const double d = (double)x[i] - (double)y[i];
+        sum[i % 4] += d * d;
+    }
+    return sqrt((sum[0] + sum[1] + (sum[2] + sum[3])) / (double)dim);
+}
+
+/* Returns the largest. */
+static double measure(const ry_recycler *h, const ry_llama_view *v, const uint32_t *row, uint32_t m)
+{
+    const float *x = v->x + v->first * v->dim;
+    double most = 0.0;
+    for (uint32_t i = 0; i < m; i++)
+        for (uint32_t j = 0; j <= i; j++) {
+            const double d = distance_of(x + row[i] * v->dim, x + row[j] * v->dim, v->dim);
+            h->distance[(size_t)i * m + j] = h->distance[(size_t)j * m + i] = d;
+            if (d > most) most = d;
+        }
+    return most;
+}
+
+/* From the mean square of the distances to the `near` nearest rows, a row itself among them. */
+static void find_densities(const ry_recycler *h, uint32_t m, uint32_t near)
+{
+    for (uint32_t i = 0; i < m; i++) {
+        const double *d = h->distance + (size_t)i * m;
+        double sum = 0.0;
+        for (uint32_t j = 0; j < m; j++) h->nearness[j] = -(float)d[j];
+        ry_rank(h->order, h->nearness, m, h->rank);
+        for (uint32_t k = 0; k < near; k++) sum += d[h->order[k]] * d[h->order[k]];
+        h->density[i] = exp(-sum / near);
+    }
+}
+
+/* Of equal rows the earlier one, which has the better score, counts as denser. */
+static int is_denser(const ry_recycler *h, uint32_t j, uint32_t i)
+{
+    return h->density[j] > h->density[i] || (h->density[j] == h->density[i] && j < i);
+}
+
+/* worth = density times the distance to the nearest denser row; the densest row has `most`. */
+static void find_worth(const ry_recycler *h, uint32_t m, double most)
+{
+    for (uint32_t i = 0; i < m; i++) {
+        double least = most;
+        for (uint32_t j = 0; j < m; j++) {
+            const double d = h->distance[(size_t)i * m + j];
+            if (d < least && is_denser(h, j, i)) least = d;
+        }
+        h->worth[i] = least * h->density[i];
+    }
+}
+
+/* The c rows of the largest worth, that of the largest first; sets their clusters. */
+static void find_centres(const ry_recycler *h, uint32_t m, uint32_t c)
+{
+    for (uint32_t i = 0; i < m; i++) h->cluster[i] = c;
+    for (uint32_t k = 0; k < c; k++) {
+        uint32_t best = m;
+        for (uint32_t i = 0; i < m; i++)
+            if (h->cluster[i] == c && (best == m || h->worth[i] > h->worth[best])) best = i;
+        h->centre[k] = best;
+        h->cluster[best] = k;
+    }
+}
+
+/* Rows that are no centre join the nearest one, of equal ones the first. */
+static void join(const ry_recycler *h, uint32_t m, uint32_t c)
+{
+    for (uint32_t i = 0; i < m; i++) {
+        const double *d = h->distance + (size_t)i * m;
+        if (h->cluster[i] < c) continue;
+        uint32_t nearest = 0;
+        for (uint32_t k = 1; k < c; k++)
+            if (d[h->centre[k]] < d[h->centre[nearest]]) nearest = k;
+        h->cluster[i] = nearest;
+    }
+}
+
+static void average(const ry_recycler *h, const ry_llama_view *v, const uint32_t *row, uint32_t m,
+                    uint32_t c)
+{
+    const size_t C = v->dim;
+    memset(h->merged, 0, c * C * sizeof *h->merged);
+    memset(h->order, 0, c * sizeof *h->order); /* members of each cluster */
+    for (uint32_t i = 0; i < m; i++) {
+        const float *x = v->x + (v->first + row[i]) * C;
+        float *to = h->merged + h->cluster[i] * C;
+        for (size_t k = 0; k < C; k++) to[k] += x[k];
+        h->order[h->cluster[i]]++;
+    }
+    for (uint32_t k = 0; k < c; k++)
+        for (size_t i = 0; i < C; i++) h->merged[k * C + i] /= (float)h->order[k];
+}
+
+void ry_recycle(const ry_recycler *h, const ry_policy *p, const ry_llama_view *v,
+                const uint32_t *dropped, uint32_t n_dropped, ry_llama_choice *choice)
+{
+    const uint32_t m = ry_policy_recycled(p, n_dropped), c = ry_policy_recycled_rows(p, n_dropped);
+    if (!c) return;
+    const double most = measure(h, v, dropped, m);
+    find_densities(h, m, c);
+    find_worth(h, m, most);
+    find_centres(h, m, c);
+    join(h, m, c);
+    average(h, v, dropped, m, c);
+    choice->merged = h->merged;
+    choice->n_merged = c;
+    choice->macs += (double)m * (m - 1) / 2 * (double)v->dim;
+}
