@@ -32,12 +32,16 @@ sed -n '/^.SH SYNOPSIS/,/^.SH DESCRIPTION/p' "$RENYI_SRC/docs/man/renyi.1" | gre
   sed 's/\\f[BIR]//g; s/\\-/-/g' >man
 diff synopsis man || fail "SYNOPSIS of docs/man/renyi.1 differs from --help"
 
-# A letter stands for the same option in every verb, and no help page shows an old name.
-for verb in $verbs; do
-  "$RENYI" "$verb" --help >page
+# A letter stands for the same option in every verb, and no page shows an old name.
+for verb in renyi.1 $verbs; do
+  if [ "$verb" = renyi.1 ]; then
+    sed 's/\\f[BIR]//g; s/\\-/-/g' "$RENYI_SRC/docs/man/renyi.1" >page
+  else
+    "$RENYI" "$verb" --help >page
+  fi
   sed -nE 's/^  -([a-z]), --([a-z0-9-]+).*/\1 \2/p' page >>letters
-  if grep -nE -- '--(keep-rate|keep-tokens|drop-loc|norm|rescue|fuse-token|img-size|colours|unlabelled|depth) ' page >&2; then
-    fail "$verb --help shows an old name"
+  if grep -nE -- '--(keep-rate|keep-tokens|drop-loc|norm|rescue|fuse-token|img-size|colours|unlabelled|calib-photos|depth) ' page >&2; then
+    fail "$verb: the page shows an old name"
   fi
 done
 [ "$(sort -u letters | wc -l)" -gt 10 ] || fail "no letters found in the help pages"
