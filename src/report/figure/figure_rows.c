@@ -98,8 +98,9 @@ static void row_caption(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t
         return;
     }
     ry_caption_macs(out, step->macs);
-    ry_caption_add(out, step->is_cut || cv->is_terse ? " so far" : ", no cut");
-    if (!cv->is_terse) add_count(out, step->n_rescued, "rescued");
+    if (cv->is_terse) return;
+    ry_caption_add(out, step->is_cut ? " so far" : ", no cut");
+    add_count(out, step->n_rescued, "rescued");
 }
 
 static void row_cell(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t column, ry_box place)
@@ -154,7 +155,7 @@ static void overlay_legend(ry_canvas *cv, const ry_table *t, double y)
 static ry_table overlay_table(const ry_canvas *cv)
 {
     ry_table t = {.about =
-                      "One row for each policy. What is gone so far is veiled. Costs at the left "
+                      "One row for each policy. Patches gone so far are covered. Costs at the left "
                       "are totals; those below a picture go up to the end of its layer.",
                   .n_rows = cv->r->n_rows,
                   .n_lines = 2,
@@ -165,7 +166,7 @@ static ry_table overlay_table(const ry_canvas *cv)
                   .caption = row_caption,
                   .legend = overlay_legend};
     if (cv->tiles)
-        t.about = "One row for each policy. Patches that give no token of their own are veiled. "
+        t.about = "One row for each policy. Patches that give no token of their own are covered. "
                   "Below: visual tokens of each square, merged ones included.";
     ry_caption_add(&t.title, "What pruning keeps");
     return t;

@@ -187,6 +187,7 @@ static void terminals(void **state)
     (void)state;
     renyi_figure_file f = drawn(write_blocks, &opt);
     assert_true(holds(&f, "12 kept") && holds(&f, "layer 3") && holds(&f, "tabby cat 75.0 %"));
+    assert_true(holds(&f, "0.30 GMACs ") && !holds(&f, "GMACs so"));
     assert_true(holds(&f, "\033[38;2;100;80;128m")); /* the first patch */
     renyi_figure_free(&f);
     f = drawn(write_kitty, &opt);
