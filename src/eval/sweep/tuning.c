@@ -63,7 +63,7 @@ static int is_listed(const renyi_tune *t, const group *g, const char *policy)
 }
 
 static renyi_status add_candidate(renyi_tune *t, const group *g, const char *policy,
-                                  const char *why, double gmacs, renyi_error *err)
+                                  const char *why, const renyi_layer_cost *least, renyi_error *err)
 {
     if (is_listed(t, g, policy)) return RENYI_OK;
     if (t->count >= MAX_CANDIDATES)
@@ -74,16 +74,19 @@ static renyi_status add_candidate(renyi_tune *t, const group *g, const char *pol
     if (!copy || (why && !reason) ||
         !ry_grow(&t->al, (void **)&t->candidates, &t->capacity, t->count, sizeof *t->candidates))
         return ry_fail_nomem(err, strlen(policy));
-    t->candidates[t->count] = (ry_candidate){.image_size = g->image_size,
-                                             .dtype = g->dtype,
-                                             .policy = copy,
-                                             .why = reason,
-                                             .fate = why ? RENYI_TUNE_MISFIT : RENYI_TUNE_OPEN,
-                                             .gmacs = gmacs,
-                                             .ratio = (double)NAN,
-                                             .estimate = (double)NAN,
-                                             .chance = (double)NAN,
-                                             .place = (uint32_t)t->count};
+    t->candidates[t->count] =
+        (ry_candidate){.image_size = g->image_size,
+                       .dtype = g->dtype,
+                       .policy = copy,
+                       .why = reason,
+                       .fate = why ? RENYI_TUNE_MISFIT : RENYI_TUNE_OPEN,
+                       .gmacs = least ? least->macs * 1e-9 : (double)NAN,
+                       .executed = least ? least->macs_executed * 1e-9 : (double)NAN,
+                       .pace = (double)NAN,
+                       .ratio = (double)NAN,
+                       .estimate = (double)NAN,
+                       .chance = (double)NAN,
+                       .place = (uint32_t)t->count};
     t->count++;
     return RENYI_OK;
 }
@@ -98,7 +101,7 @@ static int is_misfit(renyi_status st)
 /* What the policy costs at least. How often a cascade runs again, and how much is alike in an
  * image, is known only when it is judged. */
 static renyi_status least_cost(const group *g, const char *full, const renyi_cost *most,
-                               double *gmacs, renyi_error *err)
+                               renyi_layer_cost *out, renyi_error *err)
 {
     char text[RY_MAX_POLICY_TEXT];
     ry_policy policy;
@@ -109,7 +112,9 @@ static renyi_status least_cost(const group *g, const char *full, const renyi_cos
         ry_policy_print(text, &policy);
         RY_TRY(renyi_policy_cost(g->model, NULL, text, &least, NULL, 0, err));
     }
-    *gmacs = (least.total.macs - least.second.macs) * 1e-9;
+    *out = least.total;
+    out->macs -= least.second.macs;
+    out->macs_executed -= least.second.macs_executed;
     return RENYI_OK;
 }
 
@@ -118,13 +123,13 @@ static renyi_status add_policy(renyi_tune *t, const group *g, const char *text, 
     char full[RENYI_POLICY_MAX];
     renyi_error why = {0};
     renyi_cost cost;
-    double gmacs;
-    if (!g->model) return add_candidate(t, g, text, g->why.message, (double)NAN, err);
+    renyi_layer_cost least;
+    if (!g->model) return add_candidate(t, g, text, g->why.message, NULL, err);
     renyi_status st = renyi_policy_check(text, g->model, full, sizeof full, &why);
     if (!st) st = renyi_policy_cost(g->model, NULL, full, &cost, NULL, 0, &why);
-    if (!st) st = least_cost(g, full, &cost, &gmacs, &why);
-    if (!st) return add_candidate(t, g, full, NULL, gmacs, err);
-    if (is_misfit(st)) return add_candidate(t, g, text, why.message, (double)NAN, err);
+    if (!st) st = least_cost(g, full, &cost, &least, &why);
+    if (!st) return add_candidate(t, g, full, NULL, &least, err);
+    if (is_misfit(st)) return add_candidate(t, g, text, why.message, NULL, err);
     if (err) *err = why;
     return st;
 }

@@ -23,7 +23,10 @@ typedef struct ry_candidate {
     double gmacs; /* of a cascade: of its first pass, then the mean over n_costed images; with
                      likeness: of the fewest tokens, then such a mean */
     uint64_t n_costed;
-    double ratio;    /* time over the dense model's in the same round; NaN = not measured */
+    double executed; /* the same in GMACs that really run; of `ats` the most, then the mean */
+    double pace;     /* time over the dense model's in the same round, by the GMACs that ran in this
+                        round; NaN = not measured */
+    double ratio;    /* pace * executed */
     double estimate; /* after the last rung: points lost */
     double chance;   /* that the loss is within the bound */
     double score;    /* larger is better */
@@ -62,6 +65,7 @@ struct renyi_tune {
     renyi_tune_result result;
     /* For tests: the time that a candidate takes; NULL = measure. */
     double (*fake_ms)(uint32_t image_size, renyi_dtype dtype, const char *policy, double gmacs);
+    double (*fake_seconds)(double macs); /* the time of a run; NULL = measure */
 };
 
 /* ---- tuning.c ------------------------------------------------------------------------------ */

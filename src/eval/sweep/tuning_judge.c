@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "eval/sweep/tuning.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { GROUP = 16 }; /* sessions that hold memory at the same time */
@@ -149,22 +150,27 @@ static void take_answers(const lot *l, const renyi_eval *e, uint32_t policy, ry_
     }
 }
 
-/* The mean MACs of a policy whose cost depends on the image, over all images that it was judged
- * on. */
+static double mean_with(double mean, uint64_t n, double of_more, uint64_t more)
+{
+    return ((n ? mean * (double)n : 0) + of_more * (double)more) / (double)(n + more);
+}
+
+/* The mean MACs over all images that it was judged on, and the time that they take. */
 static void take_cost(const lot *l, ry_candidate *c, const renyi_eval *e, uint32_t policy)
 {
     renyi_eval_result r;
     renyi_cost most;
     renyi_eval_get_result(e, policy, &r);
     const int adapts = strstr(c->policy, " likeness=") != NULL;
-    if (!(r.is_cascade || adapts) || !r.images) return;
-    if (!r.is_cascade) {
+    if (!r.images) return;
+    if (adapts && !r.is_cascade) {
         if (renyi_policy_cost(l->model, NULL, c->policy, &most, NULL, 0, NULL)) return;
         r.gmacs *= r.gmacs_executed / (most.total.macs_executed * 1e-9);
     }
-    const double before = c->n_costed ? c->gmacs * (double)c->n_costed : 0;
+    if (adapts || r.is_cascade) c->gmacs = mean_with(c->gmacs, c->n_costed, r.gmacs, r.images);
+    c->executed = mean_with(c->executed, c->n_costed, r.gmacs_executed, r.images);
     c->n_costed += r.images;
-    c->gmacs = (before + r.gmacs * (double)r.images) / (double)c->n_costed;
+    if (!isnan(c->pace)) c->ratio = c->pace * c->executed;
 }
 
 static ry_tally *tally_of(const lot *l, uint32_t candidate)

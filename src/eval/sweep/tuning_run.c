@@ -164,7 +164,7 @@ static renyi_status run_rungs(renyi_tune *t, renyi_error *err)
         for (size_t i = 0; i < t->n_alive; i++) t->candidates[t->alive[i]].rungs++;
         ry_tune_weigh(t, t->alive, t->n_alive);
         ry_tune_rank(t, t->alive, t->n_alive);
-        if (t->o.goal == RENYI_TUNE_TARGET_GMACS) filter_costly(t); /* cascades, by their means */
+        filter_costly(t); /* cascades, by their means */
         if (r + 1 < n) keep_best(t);
     }
     for (size_t i = 0; i < t->n_alive; i++) t->candidates[t->alive[i]].fate = RENYI_TUNE_FINALIST;

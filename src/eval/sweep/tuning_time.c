@@ -3,6 +3,9 @@
  * The speed of a machine drifts with its clock and other load. Hence every round runs dense and a
  * few candidates one after the other. The result of a candidate is the median over rounds of its
  * ratio to dense; its time is that ratio times dense's median over all rounds since the start.
+ * The time of a cascade depends on the image, and the median would be that of images without a
+ * second pass. So the median is that of the ratio by the GMACs that ran in the round, and the
+ * result is this times the candidate's GMACs: the least until it is judged, then the mean.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
@@ -27,9 +30,9 @@ typedef struct stopwatch {
     uint32_t batch, n_images, rounds;
     runner dense, group[GROUP];
     uint8_t *dense_pixels, *pixels;
-    float *logits;  /* [batch, n_classes] */
-    double *ratios; /* [GROUP, rounds] */
-    uint64_t done;  /* rounds */
+    float *logits;          /* [batch, n_classes] */
+    double *ratios, *paces; /* [GROUP, rounds] */
+    uint64_t done;          /* rounds */
 } stopwatch;
 
 double ry_tune_ms(const renyi_tune *t, const ry_candidate *c) { return c->ratio * t->dense_ms; }
@@ -96,6 +99,7 @@ static renyi_status run_once(const stopwatch *w, const runner *r, uint32_t round
     RY_TRY(
         renyi_run_pixels(r->session, r->pixels + first * r->image_bytes, w->batch, w->logits, err));
     *seconds = ry_clock() - started;
+    if (w->t->fake_seconds) *seconds = w->t->fake_seconds(renyi_session_last_macs(r->session));
     return RENYI_OK;
 }
 
@@ -107,6 +111,8 @@ static renyi_status run_round(stopwatch *w, size_t n, uint32_t round, int counts
     for (size_t i = 0; i < n; i++) {
         RY_TRY(run_once(w, &w->group[i], round, &seconds, err));
         w->ratios[i * w->rounds + round] = seconds / dense;
+        w->paces[i * w->rounds + round] =
+            seconds / dense / (renyi_session_last_macs(w->group[i].session) * 1e-9);
     }
     if (!counts) return RENYI_OK;
     renyi_tune *t = w->t;
@@ -115,6 +121,14 @@ static renyi_status run_round(stopwatch *w, size_t n, uint32_t round, int counts
         return ry_fail_nomem(err, t->n_times * sizeof *t->dense_times);
     t->dense_times[t->n_times++] = 1e3 * dense / w->batch;
     return ry_tune_report(t, ++w->done, err);
+}
+
+static void take_times(const stopwatch *w, size_t i, ry_candidate *c)
+{
+    c->pace = median(w->paces + i * w->rounds, w->rounds);
+    c->ratio = c->pace * c->executed;
+    /* The number of tokens of `ats` is not known yet, only the most. */
+    if (!c->n_costed) c->ratio = fmin(c->ratio, median(w->ratios + i * w->rounds, w->rounds));
 }
 
 static renyi_status time_group(stopwatch *w, const renyi_model *m, const uint32_t *list, size_t n,
@@ -126,7 +140,7 @@ static renyi_status time_group(stopwatch *w, const renyi_model *m, const uint32_
     if (!st) st = run_round(w, n, 0, 0, err);
     for (uint32_t r = 0; !st && r < w->rounds; r++) st = run_round(w, n, r, 1, err);
     for (size_t i = 0; i < n; i++) {
-        if (!st) w->t->candidates[list[i]].ratio = median(w->ratios + i * w->rounds, w->rounds);
+        if (!st) take_times(w, i, &w->t->candidates[list[i]]);
         renyi_session_free(w->group[i].session);
         w->group[i].session = NULL;
     }
@@ -167,7 +181,9 @@ static renyi_status time_all(stopwatch *w, const ry_size_list *list, renyi_error
     const size_t n_logits = (size_t)w->batch * t->info.n_classes;
     w->logits = ry_alloc(&t->al, n_logits, sizeof *w->logits);
     w->ratios = ry_alloc(&t->al, (size_t)GROUP * w->rounds, sizeof *w->ratios);
-    if (!w->logits || !w->ratios) return ry_fail_nomem(err, n_logits * sizeof *w->logits);
+    w->paces = ry_alloc(&t->al, (size_t)GROUP * w->rounds, sizeof *w->paces);
+    if (!w->logits || !w->ratios || !w->paces)
+        return ry_fail_nomem(err, n_logits * sizeof *w->logits);
     RY_TRY(load_images(w, &t->preprocess, &w->dense_pixels, err));
     RY_TRY(start_runner(w, &w->dense, t->model, "none", w->dense_pixels, err));
     t->now.total = count_groups(t, list) * w->rounds;
@@ -204,6 +220,7 @@ renyi_status ry_tune_time(renyi_tune *t, const uint32_t *list, size_t n, uint32_
     ry_free(&t->al, w.dense_pixels);
     ry_free(&t->al, w.logits);
     ry_free(&t->al, w.ratios);
+    ry_free(&t->al, w.paces);
     ry_free(&t->al, sorted.items);
     return st;
 }

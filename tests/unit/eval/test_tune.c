@@ -4,10 +4,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/sweep/tuning.h"
-#include "fixtures/test_folder.h"
 #include "fixtures/test_heap.h"
 
 #include <math.h>
+
+#include "tune_images.h"
 
 #ifdef RENYI_SANITIZED /* about ten times slower */
 enum { IMAGES = 40 };
@@ -22,60 +23,7 @@ static renyi_model *model;
 static renyi_dataset *data; /* labelled by the model itself */
 static renyi_grid *grid;
 
-/* ---- images, labels, candidates ------------------------------------------------------------ */
-
-/* A few rectangles on a plain background. Number 7 is not an image and 11 is cut short. */
-static void make_image(int number)
-{
-    enum { SIDE = 24 };
-    uint8_t pixels[SIDE][SIDE][3];
-    char name[64];
-    uint32_t state = (uint32_t)number * 2654435761u + 1;
-    for (int part = 0; part < 6; part++) {
-        uint8_t values[7];
-        for (int k = 0; k < 7; k++) {
-            state = state * 1664525u + 1013904223u;
-            values[k] = (uint8_t)(state >> 24);
-        }
-        const int x = part ? values[3] % SIDE : 0, y = part ? values[4] % SIDE : 0;
-        const int w = part ? 2 + values[5] % SIDE : SIDE, h = part ? 2 + values[6] % SIDE : SIDE;
-        for (int i = y; i < y + h && i < SIDE; i++)
-            for (int j = x; j < x + w && j < SIDE; j++) memcpy(pixels[i][j], values, 3);
-    }
-    snprintf(name, sizeof name, "images/%03d.ppm", number);
-    static const char head[] = "P6\n24 24\n255\n";
-    uint8_t file[sizeof head - 1 + sizeof pixels];
-    memcpy(file, head, sizeof head - 1);
-    memcpy(file + sizeof head - 1, pixels, sizeof pixels);
-    if (number == 7)
-        put(name, "not an image");
-    else
-        put_bytes(name, file, number == 11 ? sizeof head - 1 + 300 : sizeof file);
-}
-
-/* The dense model's answers as a list. */
-static void write_labels(void)
-{
-    const renyi_dataset_options d = {.struct_size = sizeof d, .unlabelled = 1};
-    renyi_error err = {0};
-    renyi_dataset *plain;
-    renyi_eval *e;
-    if (renyi_dataset_open(&plain, at("images"), model, &d, &err) ||
-        renyi_eval_new(&e, model, plain, NULL, &err) || renyi_eval_run(e, &err))
-        fail_msg("%s", err.message);
-    FILE *f = fopen(at("labels.csv"), "w");
-    assert_non_null(f);
-    for (size_t i = 0; i < IMAGES; i++) {
-        renyi_eval_sample s = {.prediction = 0};
-        renyi_dataset_image image;
-        renyi_dataset_get_image(plain, i, &image);
-        renyi_eval_get_sample(e, 0, i, &s);
-        fprintf(f, "images/%s,%u\n", image.file, s.prediction);
-    }
-    fclose(f);
-    renyi_eval_free(e);
-    renyi_dataset_free(plain);
-}
+/* ---- models and candidates ------------------------------------------------------------ */
 
 static renyi_status open_size(void *user, const char *name, uint32_t size, renyi_dtype dtype,
                               renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
@@ -274,6 +222,37 @@ static void test_cascades(void **state)
     assert_true(always.rungs == 1 && always.search.other == 0); /* dense's answers, but twice */
     assert_true(fabs(never.gmacs - first.gmacs) < 1e-12 && never.search.drop == first.search.drop);
     assert_true(r.is_found && c.gmacs <= o.bound);
+    renyi_tune_free(t);
+    renyi_grid_free(some);
+}
+
+/* The speed of a cascade is that of its mean MACs, although most runs have no second pass. */
+static double fake_seconds(double macs) { return macs * 1e-9; }
+
+static void test_cascade_times(void **state)
+{
+    (void)state;
+    renyi_error err = {0};
+    renyi_cost dense;
+    renyi_tune_candidate c, first;
+    renyi_grid *some =
+        make_grid("cascade(evit keep=0.1 layers=0 metric=col -> none if margin < 0.04)",
+                  "evit keep=0.1 layers=0 metric=col", NULL, 0);
+    renyi_tune_options o = options(RENYI_TUNE_MAX_DROP, 100);
+    o.grid = some;
+    assert_int_equal(renyi_policy_cost(model, NULL, "none", &dense, NULL, 0, &err), RENYI_OK);
+    renyi_tune *t = new_ok(&o);
+    t->fake_ms = NULL;
+    t->fake_seconds = fake_seconds;
+    if (renyi_tune_run(t, &err)) fail_msg("%s", err.message);
+    find_policy(t, "< 0.04", &c);
+    find_policy(t, "evit", &first);
+    assert_true(first.speedup > 1.01 * c.speedup); /* some images ran again */
+    const double mean = dense.total.macs_executed * 1e-9 / c.speedup;
+    for (size_t i = 0; i < renyi_tune_count(t); i++)
+        if (t->candidates[i].policy == c.policy)
+            assert_true(fabs(mean - t->candidates[i].executed) < 1e-6 * mean);
+    assert_true(c.gmacs > 1.01 * first.gmacs);
     renyi_tune_free(t);
     renyi_grid_free(some);
 }
@@ -574,7 +553,7 @@ static int set_up(void **state)
         printf("%s\n", err.message);
         return -1;
     }
-    write_labels();
+    write_labels(model, IMAGES);
     grid = make_grid(policies[0], policies[1], sizes, 2);
     return renyi_dataset_open(&data, at("labels.csv"), model, NULL, &err);
 }
@@ -595,6 +574,6 @@ int main(void)
         cmocka_unit_test(test_progress),    cmocka_unit_test(test_resume),
         cmocka_unit_test(test_real_times),  cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_bad_options), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_cascades)};
+        cmocka_unit_test(test_cascades),    cmocka_unit_test(test_cascade_times)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
