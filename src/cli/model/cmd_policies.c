@@ -75,7 +75,7 @@ static const policy_entry policy_keys[] = {
     {"diagonal", "yes|no", "a token's attention to itself counts in its column"},
     {"seed", "N", "of random"},
     {"reduce", "drop|fuse|merge", "what becomes of the removed; the words alone mean the same"},
-    {"weights", "cls|score|auto", "of the fused token"},
+    {"weights", "cls|score|pool|auto", "of the fused token"},
     {"at", "mid|end", "cut between attention and MLP, or after the block"},
     {"order", "score|position", "of the kept tokens"},
     {"start", "best|SEED", "tca: the first centre, best-scored or drawn"},
