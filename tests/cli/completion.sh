@@ -16,7 +16,7 @@ while IFS=$'\t' read -r verb summary; do
   [ "$(grep -c '^\.TP$' out)" -eq "$(wc -l <listed)" ] || fail "$verb: options in the manual page"
   if command -v man >/dev/null; then
     MANWIDTH=80 man -l --warnings=w out >text 2>warnings && [ ! -s warnings ] || fail "$verb: manual page: $(head -n 3 warnings)"
-    grep -q "^ *renyi-$verb" text || fail "$verb: NAME of the manual page"
+    grep -q "^RENYI-${verb^^}(1)" text && grep -q "^ *renyi-$verb" text || fail "$verb: title or NAME of the manual page"
   else
     echo "SKIP: no man to read manual pages with"
   fi

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/help.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static struct {
@@ -127,7 +128,8 @@ static void put_man_option(const option *o)
 static void put_man(const verb_syntax *syntax)
 {
     fputs(".TH \"RENYI\\-", stdout);
-    put_roff(syntax->name);
+    for (const char *c = syntax->name; *c; c++)
+        *c == '-' ? fputs("\\-", stdout) : putchar(toupper((unsigned char)*c));
     printf("\" 1 \"\" \"renyi %s\" \"User Commands\"\n.SH NAME\nrenyi\\-", renyi_version());
     put_roff(syntax->name);
     fputs(" \\- ", stdout);
