@@ -109,6 +109,10 @@ out_has "0.7   0,3,6      2.3 2.29  77.2"
 grep -qE '^  0,3,6   CLS +30 +500 +[0-9.]+ +[0-9.]+  cls$' out || fail "the run of a column"
 grep -qE '^  0,3,6   Ours +2 +500 ' out || fail "the epochs of a run"
 grep -qE '^  Rescue Ratio \(c\) +0.8 +- +0.8 ' out || fail "a row of Table 16"
+"$RENYI" train --help >settings
+for option in $(grep -oE -- '--[a-z-]+$' out); do
+  grep -qE -- " $option( |$)" settings || fail "Table 16 names $option, which renyi train --help does not have"
+done
 out_has "the peak is 8e-5"
 [ "$(awk 'length > 100' out | wc -l)" -eq 0 ] || fail "wider than 100 columns"
 [ "$(grep -c '^13,.*,measured,' tuned.csv)" -eq 2 ] || fail "cells of Table 13 in the CSV"

@@ -354,7 +354,7 @@ void renyi_tuned_policy(uint32_t row, renyi_paper_method method, char out[RENYI_
 /* clang-format off */
 static const renyi_hyper table_16[] = {
     {"Backbone Model", "vit_small_patch16_augreg", "model", NULL, "the one after -m"},
-    {"Input Resolution", "224x224", "img-size", NULL, "the model's"},
+    {"Input Resolution", "224x224", "image-size", NULL, "the model's"},
     {"Total Batch Size", "2048", "batch-size", NULL, NULL},
     {"Optimizer", "AdamW", NULL, NULL, "there is no other"},
     {"Learning Rate (Base)", "2e-5", "lr", NULL, "times batch / 512, as EViT's script does: the peak is 8e-5"},

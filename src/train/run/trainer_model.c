@@ -26,8 +26,9 @@ static renyi_status configure_new(ry_vit_config *c, const renyi_train_options *o
     if (o->patch) c->patch_size = (uint32_t)o->patch;
     if (o->image_size) c->image_size = (uint32_t)o->image_size;
     if (c->image_size % c->patch_size)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "img-size %u is not a multiple of the patch size %u",
-                       c->image_size, c->patch_size);
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "image-size %u is not a multiple of the patch size %u", c->image_size,
+                       c->patch_size);
     ry_vit_write_name(c, c->image_size); /* it contains both */
     return RENYI_OK;
 }
