@@ -141,10 +141,10 @@ static option_outcome parse_options(search_arguments *a, int argc, char **argv,
     const verb_syntax syntax = {
         "search", "[-m MODEL] FOLDER [TEXT...] [--image IMAGE]... [options]",
         "Finds the images in and below FOLDER that are nearest to a text (with CLIP or SigLIP) or to an image\n"
-        "(with any model), best first, with their cosine; texts and SigLIP: also with the probability that\n"
-        "they belong together, a sigmoid. Each image is embedded once: its row is stored in an index, and\n"
-        "later runs embed only new and changed images. Without a query only the index is\n"
-        "updated. Finished rows are saved every few seconds and after Ctrl-C. Images that cannot be read are\n"
+        "(with any model), best first, with their cosine. With SigLIP, a text and an image also have the\n"
+        "probability that they belong together. Each image is embedded once: its row is stored in an index,\n"
+        "and later runs embed only new and changed images. Without a query only the index is updated.\n"
+        "Finished rows are saved every few seconds and after Ctrl-C. Images that cannot be read are\n"
         "reported; the exit code is then 3.",
         "  renyi search -m openai/clip-vit-base-patch16 ~/Pictures 'two dogs on a beach'\n"
         "  renyi search -m clip ~/Pictures --image cat.jpg -k 20 --json\n"

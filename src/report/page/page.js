@@ -253,7 +253,7 @@ function writeVerdict(base, list) {
     verdict.replaceChildren('Nothing cheaper comes within one point of ', link(base), '. ');
   }
   const noise = list.filter(({ p }) => p.isNoise).length;
-  verdict.append(make('span', { textContent: 'The interval says what may be lost: with these photos more cannot be told. '
+  verdict.append(make('span', { textContent: (best ? 'The interval says how much may really be lost. ' : '')
     + `${noise} of ${list.length} tests are within the noise of ${data.images[base]} photos.` }));
 }
 

@@ -275,10 +275,9 @@ static renyi_status put_page(ry_buffer *s, const ry_point_set *set, renyi_error 
     ry_page_head(s, set->report->title, NULL);
     put_header(s, set, &pairs);
     ry_buffer_text(s, "<main>\n");
-    put_figure(
-        s, set, RENYI_CHART_GMACS, "Accuracy against arithmetic",
-        "Further left is cheaper, further up is better. Of two marks whose intervals overlap, "
-        "see the paired tests before you call one better.");
+    put_figure(s, set, RENYI_CHART_GMACS, "Accuracy against arithmetic",
+               "Further left is cheaper, further up is better. If the intervals of two marks "
+               "overlap, see the paired tests before you call one better.");
     put_figure(s, set, RENYI_CHART_MS, "Accuracy against time",
                "The same points by what the model took on this machine.");
     put_points_section(s, set);

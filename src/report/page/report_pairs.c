@@ -170,10 +170,9 @@ void ry_put_verdict(ry_buffer *s, const ry_point_set *set, const ry_pairs *p)
         put_point_link(s, set, set->baseline);
         ry_buffer_text(s, ".");
     }
-    ry_putf(s,
-            " <span>The interval says what may be lost: with these photos more cannot be told. "
-            "%u of %u tests are within the noise of %llu photos.</span></p>\n",
-            n_noise, n_tests, (unsigned long long)base->images);
+    ry_putf(s, " <span>%s%u of %u tests are within the noise of %llu photos.</span></p>\n",
+            best.is_found ? "The interval says how much may really be lost. " : "", n_noise,
+            n_tests, (unsigned long long)base->images);
 }
 
 /* ---- the table ---- */
