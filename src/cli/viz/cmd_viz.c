@@ -110,6 +110,22 @@ static int run_model(const viz_arguments *a, const renyi_model *model, image_inp
     return code;
 }
 
+/* A vision model. */
+static int open_and_run(const viz_arguments *a, image_inputs *inputs)
+{
+    const renyi_options opt = model_options(a->cpu, a->dtype, a->image_size);
+    const char *extra = a->question     ? "question"
+                        : a->text_tower ? "text-tower"
+                        : a->tokenizer  ? "tokenizer"
+                                        : NULL;
+
+    if (extra) return options_usage_error("viz", "--%s is for a LLaVA; give one as -m", extra);
+    renyi_model *model = model_open_reported(a->model, &opt, NULL);
+    const int code = model ? run_model(a, model, inputs) : CLI_FAILED;
+    renyi_model_free(model);
+    return code;
+}
+
 /* More images would not fit into a figure or into memory. */
 static int check_count(const viz_arguments *a, size_t n)
 {
@@ -133,10 +149,7 @@ static int execute(const viz_arguments *a, const cli_strings *arguments)
     } else if (inputs.paths.count && viz_is_llava(a->model)) {
         code = viz_llava(a, &inputs);
     } else if (inputs.paths.count) {
-        const renyi_options opt = model_options(a->cpu, a->dtype, a->image_size);
-        renyi_model *model = model_open_reported(a->model, &opt, NULL);
-        if (model) code = run_model(a, model, &inputs);
-        renyi_model_free(model);
+        code = open_and_run(a, &inputs);
     } else if (!inputs.n_failed) {
         cli_error("%s: the list contains no images", a->list);
     }
@@ -193,6 +206,10 @@ static option_outcome parse_options(viz_arguments *a, int argc, char **argv, cli
         {"token", 0, OPTION_STRING, &a->token, "ROW,COL", "patch whose attention column is shown (the best by Col-L4)", 0, 0},
         {"topk", 'k', OPTION_COUNT, &a->top_k, "N", "classes of each prediction (5)", 1, RENYI_VIZ_MAX_TOP},
         {"time", 0, OPTION_FLAG, &a->time, "", "measure milliseconds of each policy; files then differ from run to run", 0, 0},
+        {"", 0, OPTION_HEADING, NULL, "", "With a LLaVA", 0, 0},
+        {"question", 0, OPTION_STRING, &a->question, "TEXT", "for policies that need it: cdpruner, and those inside the language model", 0, 0},
+        {"text-tower", 0, OPTION_STRING, &a->text_tower, "DIR", "the CLIP that compares patches with the question, for cdpruner", 0, 0},
+        {"tokenizer", 0, OPTION_STRING, &a->tokenizer, "PATH", "tokenizer.model or tokenizer.json, or its folder (the model's)", 0, 0},
         {"", 0, OPTION_HEADING, NULL, "", "How it is drawn", 0, 0},
         {"figure", 0, OPTION_CHOICE, &a->figure, "all|overlay|heat|mosaic|norms|predictions|attention", "what a PNG, SVG or terminal shows (all)", 0, 0},
         {"colors", 0, OPTION_CHOICE, &a->colours, "even|red-blue", "colors of scores (even)", 0, 0},
@@ -220,8 +237,8 @@ static option_outcome parse_options(viz_arguments *a, int argc, char **argv, cli
         "layer by layer, heat maps of the scores on the unpruned model, what a merging policy merges, the\n"
         "order n of Col-Ln, predictions dense and pruned, attention of single heads. A page is one\n"
         "self-contained file with sliders for layers, orders and keep rates. The same image and options\n"
-        "give the same bytes. With a LLaVA: which patches each --prune keeps for the language model; with a\n"
-        "LLaVA-NeXT of the base and of the tiles, side by side.",
+        "give the same bytes. With a LLaVA: which patches each --prune keeps for the language model, or inside\n"
+        "it after the last cut; with a LLaVA-NeXT of the base and of the tiles, side by side.",
         "  renyi viz -m model.safetensors image.jpg -o image.html\n"
         "  renyi viz -m model.safetensors image.jpg -o figure1.png --figure overlay --metrics cls,col,random\n"
         "  renyi viz -m model.safetensors image.jpg -o mosaic.svg --figure mosaic --rule '' \\\n"
@@ -229,7 +246,9 @@ static option_outcome parse_options(viz_arguments *a, int argc, char **argv, cli
         "  renyi viz -m model.safetensors image.jpg --attention 2 --query 6,7 -o head2.png --figure attention\n"
         "  renyi viz -m model.safetensors image.jpg --term --figure heat\n"
         "  renyi viz -m model.safetensors images/ --json > scores.json\n"
-        "  renyi viz -m llava-1.5-7b-hf image.jpg -o kept.png --prune 'prumerge tokens=192' --prune 'random tokens=192'\n",
+        "  renyi viz -m llava-1.5-7b-hf image.jpg -o kept.png --prune 'prumerge tokens=192' --prune 'random tokens=192'\n"
+        "  renyi viz -m llava-1.5-7b-hf image.jpg -o kept.png --question 'What is on the plate?' \\\n"
+        "      --prune 'fastv tokens=64' --prune 'fastv tokens=64 metric=col'\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);
 }

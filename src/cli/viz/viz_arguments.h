@@ -13,6 +13,7 @@ typedef struct viz_arguments {
     const char *model, *labels, *list, *cpu, *dtype;
     const char *metrics, *layers, *orders, *keeps, *rule, *sweep;
     const char *attention, *query, *token;
+    const char *question, *text_tower, *tokenizer; /* of a LLaVA */
     const char *figure, *colours, *graphics, *title;
     cli_strings outputs, policies;
     uint64_t top_k, threads, image_size, cell;

@@ -158,11 +158,28 @@ static void add_to_square(viz_picture *p, uint32_t square, const viz_run *run, c
     q->r.n_metrics++;
 }
 
+/* Visual tokens of a square. The language model sees no squares: those of its patches that stay. */
+static renyi_status count_rows(const viz_run *run, uint32_t square, uint32_t n_patches,
+                               uint32_t *out, renyi_error *err)
+{
+    renyi_visual_square at;
+
+    *out = 0;
+    if (run->session) {
+        const renyi_status st = renyi_visual_session_get_square(run->session, square, &at, err);
+        if (st == RENYI_OK) *out = at.n_rows;
+        return st;
+    }
+    for (uint32_t i = 0; i < run->t.n; i++)
+        *out += run->t.kept[i] < RENYI_NEWLINE && run->t.kept[i] / n_patches == square;
+    return RENYI_OK;
+}
+
 renyi_status viz_picture_add(viz_picture *p, const viz_run *run, const char *label,
                              renyi_error *err)
 {
     const renyi_visual_tiles *t = &run->t.tiles;
-    const uint32_t row = p->squares[0].r.n_rows;
+    const size_t row = p->policies.count;
 
     if (t->across != p->tiles.across || t->down != p->tiles.down) { /* a smaller picture */
         snprintf(err->message, sizeof err->message,
@@ -171,13 +188,13 @@ renyi_status viz_picture_add(viz_picture *p, const viz_run *run, const char *lab
                  label, t->across, t->down, p->tiles.across, p->tiles.down);
         return err->code = RENYI_ERR_UNSUPPORTED;
     }
-    cli_strings_add(&p->policies, cli_copy(renyi_visual_session_policy(run->session)));
+    cli_strings_add(&p->policies, cli_copy(run->policy));
     count_tokens(p, row + 1, &run->t);
     for (uint32_t i = 0; i < p->n_squares; i++) {
-        renyi_visual_square square;
-        const renyi_status st = renyi_visual_session_get_square(run->session, i, &square, err);
+        uint32_t n_rows;
+        const renyi_status st = count_rows(run, i, p->n_patches, &n_rows, err);
         if (st) return st;
-        add_to_square(p, i, run, label, square.n_rows);
+        add_to_square(p, i, run, label, n_rows);
     }
     return RENYI_OK;
 }

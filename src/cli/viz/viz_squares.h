@@ -32,11 +32,12 @@ typedef struct viz_picture {
     uint32_t *n_tokens, *n_newlines; /* [1 + n_policies] */
 } viz_picture;
 
-/* A session and its last run. */
+/* What a policy made of an image. */
 typedef struct viz_run {
-    const renyi_visual_session *session;
-    renyi_visual_tokens t;
-    double macs; /* of tower and projector, for the whole image */
+    const char *policy;                  /* in full */
+    const renyi_visual_session *session; /* NULL = the policy acts in the language model */
+    renyi_visual_tokens t;               /* then only kept, scores, squares and tiles are set */
+    double macs;                         /* of tower and projector, for the whole image */
 } viz_run;
 
 /* From the run without pruning. model and name are for display; model is borrowed. *out also after

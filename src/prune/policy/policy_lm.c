@@ -114,10 +114,11 @@ renyi_status ry_policy_check_lm_counts(const ry_policy *p, uint32_t n, renyi_err
 renyi_status ry_policy_check_lm(ry_policy *p, const ry_policy_shape *s, renyi_error *err)
 {
     if (!s->lm_layers)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "%s drops visual tokens between the layers of a language model, and none "
-                       "runs here; it is for questions to a LLaVA",
-                       ry_name_of(ry_rule_names, (int)p->rule));
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "%s drops visual tokens between the layers of a language model, and none "
+            "runs here; it is for questions to a LLaVA (renyi ask, renyi viz --question)",
+            ry_name_of(ry_rule_names, (int)p->rule));
     RY_TRY(ry_policy_resolve_layers(p, s->lm_layers, err));
     for (uint32_t i = 0; i < p->n_cuts; i++)
         if (!p->cuts[i].layer || p->cuts[i].layer >= s->lm_layers)
