@@ -93,7 +93,8 @@ uint32_t ry_tile_session_most(const renyi_visual_session *s, uint32_t each)
 }
 
 /* Shares the budget of an image in proportion to the visual tokens of base and tiles: rounded down,
- * then one more to the largest remainders, of equal ones to the first. */
+ * then one more to the largest remainders, of equal ones to the first. A budget for all visual
+ * tokens keeps every patch. */
 static void share_budget(ry_tile_session *t, const ry_policy *policy, uint32_t patches)
 {
     uint64_t rest[1 + RY_MAX_TILES];
@@ -103,9 +104,12 @@ static void share_budget(ry_tile_session *t, const ry_policy *policy, uint32_t p
         all += n[i] = w.columns * w.lines;
     }
     const uint32_t count = ry_policy_visual_count(policy, all);
-    const uint32_t wanted = count ? count : 1; /* keep was checked for the largest image */
-    uint32_t left = wanted < all ? wanted : all;
-    const uint64_t total = left;
+    const uint64_t total = count ? count : 1; /* keep was checked for the largest image */
+    uint32_t left = (uint32_t)total;
+    if (total >= all) { /* of fewer, a rule that sees border patches would lose some to them */
+        for (uint32_t i = 0; i < t->n_now; i++) t->share[i] = patches * patches;
+        return;
+    }
     for (uint32_t i = 0; i < t->n_now; i++) {
         t->share[i] = (uint32_t)(total * n[i] / all);
         rest[i] = total * n[i] % all;

@@ -228,6 +228,31 @@ static void test_shares(void **state)
     renyi_visual_free(v);
 }
 
+/* A budget of at least the visual tokens of an image drops none, whatever the border. */
+static void test_budget_for_all(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"uniform", "vispruner", "divprune", "mosaic-behind"};
+    static const char *const budgets[] = {"tokens=80", "keep=1"};
+    renyi_visual *v = open_next();
+    answer *all = malloc(2 * sizeof *all), *some = all + 1;
+    char policy[96];
+    assert_non_null(all);
+    for (uint32_t image = 0; image < 9; image++) {
+        run(all, v, "none", 1, image);
+        for (size_t r = 0; r < sizeof rules / sizeof *rules; r++)
+            for (size_t b = 0; b < 2; b++) {
+                snprintf(policy, sizeof policy, "%s %s budget=image", rules[r], budgets[b]);
+                run(some, v, policy, 1, image);
+                assert_int_equal(some->t.n, all->t.n);
+                for (uint32_t t = 0; t < all->t.n_squares; t++)
+                    assert_int_equal(count_patches(some, t), count_patches(all, t));
+            }
+    }
+    free(all);
+    renyi_visual_free(v);
+}
+
 static void test_refused_budgets(void **state)
 {
     (void)state;
@@ -541,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_order_and_threads),
         cmocka_unit_test(test_rows_of_dense),
         cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_budget_for_all),
         cmocka_unit_test(test_refused_budgets),
         cmocka_unit_test(test_scores),
         cmocka_unit_test(test_squares),
