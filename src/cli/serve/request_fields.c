@@ -121,8 +121,9 @@ int request_add_image(serve_request *r, const json_t *value, const request_limit
                             (unsigned long long)limits->images);
     if (!url)
         return request_fail(err, 400, "invalid_type", param,
-                            "an image is a string \"data:image/jpeg;base64,...\" or an object with "
-                            "it in 'image_url'");
+                            "image %zu is neither a string \"data:image/jpeg;base64,...\" nor an "
+                            "object with it in 'image_url'",
+                            n_images);
     request_input *grown = realloc(r->inputs, (r->n_inputs + 1) * sizeof *grown);
     if (!grown) return request_fail(err, 503, "no_memory", NULL, "out of memory");
     r->inputs = grown;

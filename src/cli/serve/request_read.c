@@ -130,6 +130,7 @@ static int read_json(serve_request *r, const void *body, size_t size, const requ
 {
     json_error_t at;
 
+    if (!size) return request_fail(err, 400, "invalid_json", NULL, "the body is empty");
     if (!has_few_values(body, size, limits))
         return request_fail(err, 413, "too_many_values", NULL,
                             "the body has more values than its texts and images need");
