@@ -127,9 +127,11 @@ static renyi_status read_condition(ry_cascade *c, ry_slice text, renyi_error *er
                        "'%.*s': the condition is 'margin < M', such as margin < 2", RY_SHOW(&text));
     s = trim(s);
     if (!s.len || s.at[0] == '-' || !ry_read_decimal(s.at, s.len, &c->margin))
-        return ry_fail(err, RENYI_ERR_ARG, s.offset,
-                       "margin < %.*s: a difference of logits, a number of at least 0",
-                       RY_SHOW(&s));
+        return ry_fail(
+            err, RENYI_ERR_ARG, s.offset,
+            "margin < %.*s: a difference of logits, a number of at least 0 in plain digits, "
+            "such as 2.5",
+            RY_SHOW(&s));
     return RENYI_OK;
 }
 
