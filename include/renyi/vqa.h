@@ -321,7 +321,7 @@ typedef struct renyi_manifest_info {
     const char *model;                            /* name */
     const char *path, *tower, *tokenizer;         /* as typed */
     const char *mmproj, *text_tower;              /* as typed */
-    const char *dtype, *tower_dtype;              /* number formats that ran */
+    const char *dtype, *tower_dtype;              /* renyi_dtype_name of what ran */
     const char *task, *scorer;                    /* "pope"; see renyi_vqa_scorer */
     const char *questions, *annotations, *images; /* as typed */
     uint64_t limit;                               /* questions asked at most; 0 = all */
@@ -353,7 +353,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_manifest_write(const char *path,
 
 typedef struct renyi_manifest renyi_manifest; /* a manifest that was read; immutable */
 
-/* At most 256 MiB and 16,777,216 samples. RENYI_ERR_FORMAT: the message names the file and the
+/* At most 100 MB and 1,048,576 samples. RENYI_ERR_FORMAT: the message names the file and the
  * member; also if the hashes of the file do not fit its samples. allocator may be NULL. On success
  * *out is owned by the caller (renyi_manifest_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_manifest_read(renyi_manifest **out, const char *path,

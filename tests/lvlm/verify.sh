@@ -78,6 +78,12 @@ m["settings"]["seed"] = "x"
 json.dump(m, open("seed.json", "w"))
 m["settings"]["seed"], m["data"]["scorer"] = "1", "mine"
 json.dump(m, open("scorer.json", "w"))
+for name, group, value in [("dtype", "model", "f33"), ("tower_dtype", "model", ""), ("temperature", "settings", -1), ("top_p", "settings", 1.5), ("full", "policy", "prumerge tokens=0")]:
+    m = json.load(open("m.json"))
+    m[group][name] = value
+    json.dump(m, open(name + ".json", "w"))
+m["settings"]["seed"] = "18446744073709551616"
+json.dump(m, open("large_seed.json", "w"))
 P
 run 1 "$RENYI" verify score.json
 out_has "does not reproduce: 1 of 1 answers are the same"
@@ -90,6 +96,18 @@ run 1 "$RENYI" verify seed.json
 err_has "seed.json: settings.seed is not a whole number"
 run 1 "$RENYI" verify scorer.json
 err_has "data.scorer 'mine' is not textvqa or official"
+run 1 "$RENYI" verify dtype.json
+err_has "dtype.json: model.dtype 'f33' is no number format"
+run 1 "$RENYI" verify tower_dtype.json
+err_has "tower_dtype.json: model.tower_dtype '' is no number format"
+run 1 "$RENYI" verify temperature.json
+err_has "temperature.json: settings.temperature -1 is not from 0 to 1e6"
+run 1 "$RENYI" verify top_p.json
+err_has "top_p.json: settings.top_p 1.5 is not from 0 to 1"
+run 1 "$RENYI" verify full.json
+err_has "full.json: policy.full: tokens=0"
+run 1 "$RENYI" verify large_seed.json
+err_has "large_seed.json: settings.seed is not a whole number of at most 64 bits"
 
 # --- another image, another question, another model ---
 cp photos/a.ppm kept.ppm

@@ -295,6 +295,23 @@ static void put_text(const verify_job *j, uint64_t seed)
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
+/* What the manifest asks for; whether it fits the model is known when that is open. */
+static int check_manifest(const verify_job *j)
+{
+    char full[RENYI_POLICY_MAX];
+    renyi_error err = {0};
+
+    if (j->info.max_new_tokens > MAX_NEW_TOKENS) {
+        cli_error("%s: settings.max_new_tokens is %llu; at most %d accepted", j->a->manifest,
+                  (unsigned long long)j->info.max_new_tokens, MAX_NEW_TOKENS);
+        return CLI_FAILED;
+    }
+    if (renyi_policy_check(j->info.policy, NULL, full, sizeof full, &err) == RENYI_OK)
+        return CLI_OK;
+    cli_error("%s: policy.full: %s", j->a->manifest, cli_reason(&err));
+    return CLI_FAILED;
+}
+
 static int verify(verify_job *j, uint64_t seed)
 {
     renyi_error err = {0};
@@ -304,12 +321,8 @@ static int verify(verify_job *j, uint64_t seed)
     renyi_manifest_get_info(j->manifest, &j->info);
     take_settings(j);
     if (!j->llava.model) return options_usage_error("verify", "-m LLAVA is missing");
-    if (j->info.max_new_tokens > MAX_NEW_TOKENS) {
-        cli_error("%s: settings.max_new_tokens is %llu; at most %d accepted", j->a->manifest,
-                  (unsigned long long)j->info.max_new_tokens, MAX_NEW_TOKENS);
-        return CLI_FAILED;
-    }
-    int code = open_questions(j);
+    int code = check_manifest(j);
+    if (code == CLI_OK) code = open_questions(j);
     if (code == CLI_OK) code = match_samples(j);
     if (code == CLI_OK) code = compare_score(j);
     if (code == CLI_OK) code = draw_samples(j, seed);

@@ -1,6 +1,7 @@
 /* manifest_read.c - reads result manifests, which may come from anyone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "base/status.h"
 #include "eval/vqa/manifest_fields.h"
 #include "eval/vqa/vqa_questions.h"
@@ -59,16 +60,37 @@ static renyi_status read_field(const reading *r, const json_t *document, const r
     return RENYI_OK;
 }
 
-/* What a run takes from these texts must be what they say. */
+/* "f32" or another format that renyi_dtype_name names. */
+static int is_format(const char *text)
+{
+    for (int d = RENYI_DTYPE_DEFAULT + 1; d <= RENYI_DTYPE_INT4; d++)
+        if (strcmp(text, renyi_dtype_name((renyi_dtype)d)) == 0) return 1;
+    return 0;
+}
+
+/* What a run takes from these members must be what they say. */
 static renyi_status check_settings(const reading *r, renyi_error *err)
 {
-    const char *seed = r->m->info.seed, *scorer = r->m->info.scorer;
-    if (seed && (!*seed || strlen(seed) > 20 || strspn(seed, "0123456789") != strlen(seed)))
-        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: settings.seed is not a whole number",
-                       r->name);
-    if (scorer && strcmp(scorer, "textvqa") != 0 && strcmp(scorer, "official") != 0)
+    const renyi_manifest_info *i = &r->m->info;
+    const char *const formats[] = {i->dtype, i->tower_dtype};
+    uint64_t seed;
+    if (i->seed && !ry_read_whole(i->seed, strlen(i->seed), UINT64_MAX, &seed))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s: settings.seed is not a whole number of at most 64 bits", r->name);
+    if (i->scorer && strcmp(i->scorer, "textvqa") != 0 && strcmp(i->scorer, "official") != 0)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: data.scorer '%s' is not textvqa or official",
-                       r->name, scorer);
+                       r->name, i->scorer);
+    for (int k = 0; k < 2; k++)
+        if (formats[k] && !is_format(formats[k]))
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "%s: model.%s '%.40s' is no number format of this program", r->name,
+                           k ? "tower_dtype" : "dtype", formats[k]);
+    if (i->temperature < 0.0 || i->temperature > 1e6) /* NaN = unknown */
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s: settings.temperature %g is not from 0 to 1e6", r->name, i->temperature);
+    if (i->top_p < 0.0 || i->top_p > 1.0) /* 0 = 1, as in renyi_answer_options */
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: settings.top_p %g is not from 0 to 1",
+                       r->name, i->top_p);
     return RENYI_OK;
 }
 

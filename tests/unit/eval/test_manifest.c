@@ -85,6 +85,11 @@ static void damage_is_named(void **state)
     damaged("\"task\":\"pope\"", "\"task\":\"poke\"", "data.task: unknown benchmark 'poke'");
     damaged("\"limit\":9", "\"limit\":-9", "data.limit is not a whole number");
     damaged("\"seed\":\"1", "\"seed\":\"x", "settings.seed is not a whole number");
+    damaged("\"18446744073709551615\"", "\"18446744073709551616\"", "of at most 64 bits");
+    damaged("\"temperature\":0.5", "\"temperature\":1e7", "settings.temperature 1e+07 is not");
+    damaged("\"top_p\":0.0", "\"top_p\":1.5", "settings.top_p 1.5 is not from 0 to 1");
+    damaged("\"dtype\":null", "\"dtype\":\"f33\"", "model.dtype 'f33' is no number format");
+    damaged("\"tower_dtype\":null", "\"tower_dtype\":\"\"", "model.tower_dtype '' is no");
     damaged("\"scorer\":null", "\"scorer\":\"x\"", "data.scorer 'x' is not textvqa or official");
     damaged("\"low\":1.0", "\"low\":\"1\"", "result.low is not a number");
     damaged("\"size\":7", "\"size\":-7", "files[0] needs a size");
