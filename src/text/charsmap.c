@@ -75,8 +75,9 @@ void ry_charsmap_free(ry_charsmap *m, const renyi_allocator *al)
  * damaged trie may lead anywhere: every step is checked. */
 static size_t match(const ry_charsmap *m, const char *text, size_t n, const char **to)
 {
+    enum { LONGEST = 256 }; /* bytes of a sequence; those of real tables have less than 20 */
     size_t length = 0, at = offset_of(m->units[0]);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && i < LONGEST; i++) {
         const uint32_t byte = (unsigned char)text[i];
         at ^= byte;
         if (at >= m->n_units || label_of(m->units[at]) != byte) break;

@@ -43,7 +43,7 @@ void ry_spm_free(ry_spm *s)
     ry_free(&al, s->special.ids);
     ry_free(&al, s->whole.ids);
     ry_free(&al, s->scores);
-    ry_free(&al, s->order);
+    ry_free(&al, s->matched.ids);
     ry_charsmap_free(&s->map, &al);
     ry_free(&al, s);
 }
@@ -86,50 +86,78 @@ renyi_status ry_spm_rank(ry_spm *s, const float *scores, renyi_error *err)
 
 /* ---- sets of pieces ------------------------------------------------------------------------ */
 
-typedef struct sized {
-    size_t n;
+typedef struct entry {
+    ry_symbol text;
     uint32_t id;
-} sized;
+} entry;
 
-static int longer_first(const void *a, const void *b)
+static int by_bytes(const void *a, const void *b)
 {
-    const sized *x = a, *y = b;
-    return x->n != y->n ? (x->n < y->n ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
+    const ry_symbol x = ((const entry *)a)->text, y = ((const entry *)b)->text;
+    const int order = memcmp(x.at, y.at, x.n < y.n ? x.n : y.n);
+    return order ? order : (x.n > y.n) - (x.n < y.n);
 }
 
-/* All ids whose marks [n_ids] equal `mark`. */
-static renyi_status collect_pieces(ry_piece_set *set, const ry_spm *s, const uint8_t *marks,
-                                   uint8_t mark, renyi_error *err)
+renyi_status ry_piece_set_collect(ry_piece_set *set, const ry_spm *s, const uint8_t *marks,
+                                  uint8_t mark, renyi_error *err)
 {
+    const uint32_t n_ids = s->bpe->n_ids;
+    entry *entries = ry_alloc(&s->al, n_ids, sizeof *entries);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->bpe->n_ids; i++) n += marks[i] == mark && s->bpe->symbols[i].at;
-    sized *order = ry_alloc(&s->al, n, sizeof *order);
-    set->ids = ry_alloc(&s->al, n, sizeof *set->ids);
-    if (!order || !set->ids) {
-        ry_free(&s->al, order);
-        return ry_fail_nomem(err, n * sizeof *order);
-    }
-    n = 0;
-    for (uint32_t i = 0; i < s->bpe->n_ids; i++)
+    if (!entries) return ry_fail_nomem(err, n_ids * sizeof *entries);
+    for (uint32_t i = 0; i < n_ids; i++)
         if (marks[i] == mark && s->bpe->symbols[i].at)
-            order[n++] = (sized){s->bpe->symbols[i].n, i};
-    if (n) qsort(order, n, sizeof *order, longer_first);
-    for (set->n = 0; set->n < n; set->n++) {
-        set->ids[set->n] = order[set->n].id;
-        set->begins[(unsigned char)s->bpe->symbols[order[set->n].id].at[0]] = 1;
+            entries[n++] = (entry){s->bpe->symbols[i], i};
+    set->ids = ry_alloc(&s->al, n, sizeof *set->ids);
+    if (!set->ids) {
+        ry_free(&s->al, entries);
+        return ry_fail_nomem(err, n * sizeof *set->ids);
     }
-    ry_free(&s->al, order);
+    if (n) qsort(entries, n, sizeof *entries, by_bytes);
+    for (set->n = 0; set->n < n; set->n++) {
+        set->ids[set->n] = entries[set->n].id;
+        set->begins[(unsigned char)entries[set->n].text.at[0]] = 1;
+    }
+    ry_free(&s->al, entries);
     return RENYI_OK;
+}
+
+/* The first of ids[low .. high-1] whose byte `depth` is at least `byte`; a piece that ends there
+ * comes first. */
+static uint32_t first_from(const ry_piece_set *set, const ry_bpe *b, ry_piece_range in,
+                           size_t depth, int byte)
+{
+    while (in.low < in.high) {
+        const uint32_t middle = in.low + (in.high - in.low) / 2;
+        const ry_symbol text = b->symbols[set->ids[middle]];
+        const int is = text.n > depth ? (unsigned char)text.at[depth] : -1;
+        if (is < byte)
+            in.low = middle + 1;
+        else
+            in.high = middle;
+    }
+    return in.low;
+}
+
+uint32_t ry_piece_set_step(const ry_piece_set *set, const ry_bpe *b, ry_piece_range *in,
+                           size_t depth, unsigned char byte)
+{
+    in->low = first_from(set, b, *in, depth, byte);
+    in->high = first_from(set, b, *in, depth, byte + 1);
+    if (in->low == in->high) return RY_SPM_NONE;
+    const uint32_t id = set->ids[in->low];
+    return b->symbols[id].n == depth + 1 ? id : RY_SPM_NONE;
 }
 
 uint32_t ry_piece_set_match(const ry_piece_set *set, const ry_bpe *b, const char *text, size_t n)
 {
-    if (!set->begins[(unsigned char)text[0]]) return RY_SPM_NONE;
-    for (uint32_t i = 0; i < set->n; i++) {
-        const ry_symbol piece = b->symbols[set->ids[i]];
-        if (piece.n <= n && !memcmp(piece.at, text, piece.n)) return set->ids[i];
+    ry_piece_range in = {0, set->begins[(unsigned char)text[0]] ? set->n : 0};
+    uint32_t longest = RY_SPM_NONE;
+    for (size_t depth = 0; depth < n && in.low < in.high; depth++) {
+        const uint32_t id = ry_piece_set_step(set, b, &in, depth, (unsigned char)text[depth]);
+        if (id != RY_SPM_NONE) longest = id;
     }
-    return RY_SPM_NONE;
+    return longest;
 }
 
 /* ---- bytes --------------------------------------------------------------------------------- */
@@ -172,9 +200,9 @@ renyi_status ry_spm_finish(ry_spm *s, const uint8_t *is_special, renyi_error *er
     for (uint32_t i = 0; i < n; i++)
         marks[i] = s->kinds[i] == RY_PIECE_CONTROL || s->kinds[i] == RY_PIECE_UNKNOWN ||
                    (is_special && is_special[i]);
-    renyi_status st = collect_pieces(&s->special, s, marks, 1, err);
+    renyi_status st = ry_piece_set_collect(&s->special, s, marks, 1, err);
     ry_free(&s->al, marks);
     if (!st && s->scores) st = ry_unigram_index(s, err);
-    if (!st) st = collect_pieces(&s->whole, s, s->kinds, RY_PIECE_WHOLE, err);
+    if (!st) st = ry_piece_set_collect(&s->whole, s, s->kinds, RY_PIECE_WHOLE, err);
     return st;
 }

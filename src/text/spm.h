@@ -32,12 +32,18 @@ typedef enum ry_piece_kind {
 /* Which texts get a space in front: none; the first; also those after a special id. */
 typedef enum ry_prefix { RY_PREFIX_NEVER, RY_PREFIX_FIRST, RY_PREFIX_ALWAYS } ry_prefix;
 
-/* Pieces that are searched in a text, the longest first. */
+/* Pieces that are searched in a text. They are sorted, so that no choice of pieces makes the search
+ * slow. */
 typedef struct ry_piece_set {
-    uint32_t *ids; /* [n] */
+    uint32_t *ids; /* [n] sorted by their bytes */
     uint32_t n;
     uint8_t begins[256]; /* 1 = one of them begins with this byte */
 } ry_piece_set;
+
+/* Places [low, high) of a set: the pieces that begin with the bytes of a text so far. */
+typedef struct ry_piece_range {
+    uint32_t low, high;
+} ry_piece_range;
 
 enum { RY_STRIP_LEFT = 1, RY_STRIP_RIGHT = 2 }; /* removes the spaces before, after it */
 
@@ -64,9 +70,8 @@ typedef struct ry_spm {
     ry_split split; /* of a byte-level tokenizer; else RY_SPLIT_NONE */
 
     /* Unigram models only (unigram.h). */
-    double *scores;  /* [n_ids]; NULL = a BPE model */
-    uint32_t *order; /* [n_order] ids of pieces, sorted by their bytes */
-    uint32_t n_order;
+    double *scores;               /* [n_ids]; NULL = a BPE model */
+    ry_piece_set matched;         /* the pieces that a text is divided into */
     double lowest, highest;       /* scores */
     int sums_in_floats, is_split; /* as SentencePiece adds; pieces end before every space */
 } ry_spm;
@@ -88,6 +93,13 @@ renyi_status ry_spm_finish(ry_spm *s, const uint8_t *is_special, renyi_error *er
 
 int ry_spm_byte(ry_symbol piece); /* 0xE6 of "<0xE6>"; -1 = not a byte */
 
+/* All ids whose marks [n_ids] equal `mark`. */
+renyi_status ry_piece_set_collect(ry_piece_set *set, const ry_spm *s, const uint8_t *marks,
+                                  uint8_t mark, renyi_error *err) RENYI_CHECK;
+/* Narrows `in`, all of `set` at first, to the pieces whose byte `depth` is `byte` too. Returns the
+ * one that ends there, or RY_SPM_NONE. */
+uint32_t ry_piece_set_step(const ry_piece_set *set, const ry_bpe *b, ry_piece_range *in,
+                           size_t depth, unsigned char byte);
 /* The longest piece of the set that text [n] begins with, or RY_SPM_NONE. */
 uint32_t ry_piece_set_match(const ry_piece_set *set, const ry_bpe *b, const char *text, size_t n);
 

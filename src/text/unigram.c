@@ -10,25 +10,12 @@
 #include "base/utf8.h"
 
 #include <float.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define UNKNOWN_PENALTY 10.0 /* below the lowest score, as in SentencePiece */
 #define NOWHERE UINT32_MAX
 
 /* ---- the index ----------------------------------------------------------------------------- */
-
-typedef struct entry {
-    ry_symbol text;
-    uint32_t id;
-} entry;
-
-static int by_bytes(const void *a, const void *b)
-{
-    const ry_symbol x = ((const entry *)a)->text, y = ((const entry *)b)->text;
-    const int order = memcmp(x.at, y.at, x.n < y.n ? x.n : y.n);
-    return order ? order : (x.n > y.n) - (x.n < y.n);
-}
 
 /* A text that is split before every space has no piece with a space inside. */
 static int is_matched(const ry_spm *s, uint32_t id)
@@ -44,43 +31,20 @@ static int is_matched(const ry_spm *s, uint32_t id)
 renyi_status ry_unigram_index(ry_spm *s, renyi_error *err)
 {
     const uint32_t n = s->bpe->n_ids;
-    entry *entries = ry_alloc(&s->al, n, sizeof *entries);
-    s->order = ry_alloc(&s->al, n, sizeof *s->order);
-    if (!entries || !s->order) {
-        ry_free(&s->al, entries);
-        return ry_fail_nomem(err, n * sizeof *entries);
-    }
-    s->n_order = 0;
+    uint8_t *marks = ry_calloc(&s->al, n, 1);
+    if (!marks) return ry_fail_nomem(err, n);
     s->lowest = DBL_MAX;
     s->highest = -DBL_MAX;
     for (uint32_t id = 0; id < n; id++) {
-        if (!is_matched(s, id)) continue;
-        entries[s->n_order++] = (entry){s->bpe->symbols[id], id};
-        if (s->kinds[id] != RY_PIECE_TEXT) continue;
+        marks[id] = (uint8_t)is_matched(s, id);
+        if (!marks[id] || s->kinds[id] != RY_PIECE_TEXT) continue;
         if (s->scores[id] < s->lowest) s->lowest = s->scores[id];
         if (s->scores[id] > s->highest) s->highest = s->scores[id];
     }
     if (s->lowest > s->highest) s->lowest = s->highest = 0.0; /* no pieces of text */
-    if (s->n_order) qsort(entries, s->n_order, sizeof *entries, by_bytes);
-    for (uint32_t i = 0; i < s->n_order; i++) s->order[i] = entries[i].id;
-    ry_free(&s->al, entries);
-    return RENYI_OK;
-}
-
-/* The first of order[low .. high-1], whose texts begin alike with `depth` bytes, whose next byte is
- * at least `byte`. A text that ends there comes first. */
-static uint32_t first_from(const ry_spm *s, uint32_t low, uint32_t high, size_t depth, int byte)
-{
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        const ry_symbol text = s->bpe->symbols[s->order[middle]];
-        const int is = text.n > depth ? (unsigned char)text.at[depth] : -1;
-        if (is < byte)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const renyi_status st = ry_piece_set_collect(&s->matched, s, marks, 1, err);
+    ry_free(&s->al, marks);
+    return st;
 }
 
 /* ---- the best way -------------------------------------------------------------------------- */
@@ -112,15 +76,12 @@ static double score_of(const ry_spm *s, uint32_t id, size_t length)
 static int offer_pieces(const search *v, size_t begin, size_t step)
 {
     const ry_spm *s = v->s;
-    uint32_t low = 0, high = s->n_order;
+    ry_piece_range in = {0, s->matched.n};
     int is_known = 0;
-    for (size_t d = 0; begin + d < v->n; d++) {
-        const int byte = (unsigned char)v->text[begin + d];
-        low = first_from(s, low, high, d, byte);
-        high = first_from(s, low, high, d, byte + 1);
-        if (low == high) break;
-        const uint32_t id = s->order[low];
-        if (s->bpe->symbols[id].n != d + 1) continue;
+    for (size_t d = 0; begin + d < v->n && in.low < in.high; d++) {
+        const unsigned char byte = (unsigned char)v->text[begin + d];
+        const uint32_t id = ry_piece_set_step(&s->matched, s->bpe, &in, d, byte);
+        if (id == RY_SPM_NONE) continue;
         offer(v, begin, begin + d + 1, id, score_of(s, id, d + 1));
         is_known |= d + 1 == step;
     }

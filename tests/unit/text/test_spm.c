@@ -10,6 +10,8 @@
 
 #include "test.h"
 
+#include <time.h>
+
 #define UNK "\xe2\x81\x87"
 #define BAD "\xef\xbf\xbd" /* U+FFFD */
 #define P(i) (FIRST_PIECE + (i))
@@ -285,6 +287,67 @@ static void test_bad_pieces(void **state)
     expect_refused(&p, RENYI_ERR_FORMAT, "there is no piece '<0x00>'");
 }
 
+static void add_piece(ry_bpe *bpe, const char *text, uint32_t id)
+{
+    renyi_error err = {0};
+    if (ry_bpe_add(bpe, (ry_symbol){text, strlen(text)}, id, &err)) fail_msg("%s", err.message);
+}
+
+/* "a", "aa", ... and many more that a text of a's begins like: the longest that fits is found, and
+ * no choice of pieces makes the search slow. */
+static void test_many_special_pieces(void **state)
+{
+    enum { NESTED = 3, OTHERS = 50000, N = 1 + NESTED + OTHERS, TEXT = NESTED * 80000 };
+    static char text[TEXT + 1];
+    char piece[16];
+    ry_bpe *bpe;
+    ry_spm *s;
+    ry_id_sink sink = {0};
+    renyi_error err = {0};
+    (void)state;
+    assert_int_equal(ry_bpe_new(&bpe, N, 0, NULL, &err), RENYI_OK);
+    add_piece(bpe, "<unk>", 0);
+    for (uint32_t i = 1; i <= NESTED; i++) add_piece(bpe, &"aaa"[NESTED - i], i);
+    for (uint32_t i = 0; i < OTHERS; i++) {
+        snprintf(piece, sizeof piece, "a%05u", i);
+        add_piece(bpe, piece, 1 + NESTED + i);
+    }
+    assert_int_equal(ry_spm_new(&s, bpe, "test", &err), RENYI_OK);
+    memset(s->kinds, RY_PIECE_CONTROL, N);
+    s->unk = 0;
+    assert_int_equal(ry_spm_finish(s, NULL, &err), RENYI_OK);
+    memset(text, 'a', TEXT);
+    const clock_t begin = clock();
+    assert_int_equal(ry_spm_encode(s, text, TEXT, 0, 0, &sink, &err), RENYI_OK);
+    assert_true(clock() - begin < 10 * CLOCKS_PER_SEC); /* it takes 0.1 s */
+    assert_int_equal(sink.n, TEXT / NESTED);
+    expect_ids(s, "aaaaa", 0, IDS(3, 2));
+    expect_ids(s, "aaaa00042a", 0, IDS(3, 1 + NESTED + 42, 1));
+    ry_spm_free(s);
+}
+
+/* A damaged table of characters: the unit of 'a' is its own child. */
+static void test_looping_map(void **state)
+{
+    enum { UNITS = 'a' + 1, TEXT = RENYI_LM_TEXT_MAX };
+    uint8_t table[4 + 4 * UNITS + 1] = {4 * UNITS & 0xff, 4 * UNITS >> 8};
+    static char text[TEXT];
+    ry_charsmap map;
+    ry_buffer out = {0};
+    renyi_error err = {0};
+    (void)state;
+    const uint32_t unit = (uint32_t)'a' << 10 | 'a';
+    for (int i = 0; i < 4; i++) table[4 + 4 * 'a' + i] = (uint8_t)(unit >> 8 * i);
+    assert_int_equal(ry_charsmap_read(&map, table, sizeof table, NULL, &err), RENYI_OK);
+    memset(text, 'a', TEXT);
+    const clock_t begin = clock();
+    assert_int_equal(ry_charsmap_apply(&map, text, TEXT, &out, &err), RENYI_OK);
+    assert_true(clock() - begin < 10 * CLOCKS_PER_SEC); /* it takes 0.1 s */
+    assert_true(out.size == TEXT && !memcmp(out.bytes, text, TEXT));
+    ry_buffer_free(&out);
+    ry_charsmap_free(&map, NULL);
+}
+
 static void test_other_kinds(void **state)
 {
     static const struct {
@@ -437,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_stream),      cmocka_unit_test(test_random),
         cmocka_unit_test(test_bad_buffers), cmocka_unit_test(test_bad_pieces),
         cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_roles),
-        cmocka_unit_test(test_json),        cmocka_unit_test(test_bad_json)};
+        cmocka_unit_test(test_json),        cmocka_unit_test(test_bad_json),
+        cmocka_unit_test(test_looping_map), cmocka_unit_test(test_many_special_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
