@@ -100,6 +100,16 @@ want = ask("llama", "--max-new-tokens", "9", "Once upon a time")
 d = chat([{"role": "user", "content": "Once upon a time"}], model="story", max_tokens=9)
 assert d["choices"][0]["message"]["content"] == want["text"], (d, want)
 assert text_of(events([{"role": "user", "content": "Once upon a time"}], model="story", max_tokens=9)) == want["text"]
+
+# Two chats without an image by turns: each keeps its rows. A chat that is edited near its end takes over what it shares.
+def say(*texts):
+    d = chat([{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)], model="story", max_tokens=9)
+    return d["choices"][0]["message"]["content"], d["usage"]["prompt_tokens"], d["usage"]["prompt_tokens_details"]["cached_tokens"]
+one, n_one, _ = say("The dog ran to the park.")
+two, n_two, _ = say("A little girl had a red ball.")
+assert say("The dog ran to the park.", one, " Then")[2] >= n_one
+assert say("A little girl had a red ball.", two, " Then")[2] >= n_two
+assert say("The dog ran to the park.", one, " Now")[2] >= n_one
 assert metric("chat_answer_tokens_total") > 50 and metric("chat_cached_tokens_total") >= cached
 
 # What is refused.

@@ -48,6 +48,14 @@ static size_t shared_beginning(const char *a, const char *b)
     return n;
 }
 
+/* May a request whose chat shares `n` bytes with this one take its place? With an image always:
+ * that is most of the work. Else if less than half of its rows would be lost. */
+static int is_taken_over(const served_chat *chat, size_t n)
+{
+    return chat->digest[0] || !chat->transcript || 2 * n >= strlen(chat->transcript);
+}
+
+/* The chat of which most can be used again; NULL = none. */
 static served_chat *find_chat(const chat_cache *c, const serve_job *job, const char *transcript)
 {
     served_chat *best = NULL;
@@ -59,7 +67,7 @@ static served_chat *find_chat(const chat_cache *c, const serve_job *job, const c
             strcmp(chat->digest, job->digest) != 0)
             continue;
         const size_t n = shared_beginning(chat->transcript, transcript);
-        if (best && n <= most) continue;
+        if (!is_taken_over(chat, n) || (best && n <= most)) continue;
         best = chat;
         most = n;
     }
