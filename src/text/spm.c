@@ -93,9 +93,11 @@ typedef struct entry {
 
 static int by_bytes(const void *a, const void *b)
 {
-    const ry_symbol x = ((const entry *)a)->text, y = ((const entry *)b)->text;
-    const int order = memcmp(x.at, y.at, x.n < y.n ? x.n : y.n);
-    return order ? order : (x.n > y.n) - (x.n < y.n);
+    const entry *x = a, *y = b;
+    const int order = memcmp(x->text.at, y->text.at, x->text.n < y->text.n ? x->text.n : y->text.n);
+    if (order) return order;
+    if (x->text.n != y->text.n) return x->text.n < y->text.n ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
 }
 
 renyi_status ry_piece_set_collect(ry_piece_set *set, const ry_spm *s, const uint8_t *marks,
