@@ -2,10 +2,13 @@
  *
  * File: "GGUF" | u32 version 2 or 3 | u64 tensors | u64 values
  *       | each value: text key, u32 kind, its bytes
- *       | each tensor: text name, u32 dimensions, u64 sizes (the fastest first), u32 type, u64
- * offset | zeros up to a multiple of general.alignment (32) | tensor bytes A text is a u64 length
- * and bytes; an array is a u32 kind, a u64 count and its elements. All numbers are little-endian;
- * offsets are counted from the tensor bytes.
+ *       | each tensor: text name, u32 dimensions, u64 sizes (the fastest first), u32 type,
+ *         u64 offset
+ *       | zeros up to a multiple of general.alignment (32)
+ *       | tensor bytes
+ *
+ * A text is a u64 length and bytes; an array is a u32 kind, a u64 count and its elements. All
+ * numbers are little-endian; offsets are counted from the tensor bytes.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_GGUF_H
 #define RY_GGUF_H
