@@ -24,7 +24,8 @@
  *   own rules   EViT's budget and layers; the order of the columns is that of the rule
  *   fastv, pyramiddrop, dart
  *               as their papers have it; positions stay, as in FastV's code. n is that of the
- *               paper's LLaVA tables
+ *               paper's LLaVA tables. rows=text: among all rows those of the causal mask would
+ *               favour the first tokens (docs/LM_PRUNING.md)
  *   sparsevlm   as its code has it
  *   prumerge, vispruner and the other rules for the visual tokens of a LLaVA
  *               192 of LLaVA's 576, the paper's smaller number; the rest as their code has it:
@@ -44,9 +45,9 @@ static const char *const defaults[] = {
     [RY_RULE_ATS] = "keep=0.7 layers=3,6,9 levels=budget",
     [RY_RULE_OWN] = "keep=0.7 layers=3,6,9 n=2 reduce=drop weights=auto at=mid order=score",
     [RY_RULE_OWN_CUT] = "keep=0.7 layers=3,6,9 n=2 at=mid",
-    [RY_RULE_FASTV] = "keep=0.5 layer=2 metric=last n=4 rows=all positions=original",
+    [RY_RULE_FASTV] = "keep=0.5 layer=2 metric=last n=4 rows=text positions=original",
     [RY_RULE_PYRAMIDDROP] =
-        "keep=0.5 layers=8,16,24/32 metric=last n=4 rows=all positions=original",
+        "keep=0.5 layers=8,16,24/32 metric=last n=4 rows=text positions=original",
     [RY_RULE_DART] = "tokens=128 layer=2 pivots=4 text_pivots=4 positions=original",
     [RY_RULE_SPARSEVLM] = "tokens=303,110,36 layers=3,7,16/32 n=1 recycle=0.3 members=10",
     [RY_RULE_PRUMERGE] = "tokens=192 plus=no metric=cls n=4 c=0.2 neighbours=32",

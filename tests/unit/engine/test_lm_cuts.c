@@ -347,7 +347,9 @@ static void test_costs(void **state)
     } cases[] = {
         {"none", {56, 56, 56, 56, 56, 56}, 0.0},
         {"fastv layer=2 tokens=12", {56, 56, 28, 28, 28, 28}, 64.0 * 56},
-        {"fastv layer=2 tokens=12 metric=col", {56, 56, 28, 28, 28, 28}, 64.0 * 56 * 57 / 2},
+        {"fastv layer=2 tokens=12 metric=col rows=all",
+         {56, 56, 28, 28, 28, 28},
+         64.0 * 56 * 57 / 2},
         {"fastv layer=2 tokens=12 metric=col rows=text",
          {56, 56, 28, 28, 28, 28},
          64.0 * (9 * 56 - 9 * 8 / 2)},
