@@ -8,6 +8,7 @@
 #include "engine/core/engine_options.h"
 #include "engine/core/imagenet.h"
 #include "engine/core/policy_api.h"
+#include "model/common/other_families.h"
 #include "model/llama/llama_tensors.h"
 #include "model/llava/visual.h"
 #include "renyi/eval.h"
@@ -142,6 +143,7 @@ static renyi_status refuse_language(const ry_checkpoint *ckpt, renyi_error *err)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "this is a LLaVA, which answers questions: 'renyi ask', 'renyi vqa', "
                        "'renyi encode-image' (renyi_lvlm_open)");
+    RY_TRY(ry_vit_refuse_others(ckpt, err));
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                    "this is a language model without an image tower (renyi_lm_open); a Vision "
                    "Transformer is needed");

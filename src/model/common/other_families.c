@@ -10,8 +10,8 @@
 
 /* A family: how its configs and its tensors are told from others, and why it is refused. */
 static const struct family {
-    const char *types;   /* "model_type" of Hugging Face, with a space on both sides of each */
-    const char *start;   /* how timm's architectures begin; NULL = none */
+    const char *types; /* "model_type" of Hugging Face, with a space on both sides of each */
+    const char *start; /* how timm's architectures begin, or with '_' what they contain; or NULL */
     const char *part[2]; /* names of tensors contain the first, and some name the second */
     const char *name, *why;
 } families[] = {
@@ -51,7 +51,7 @@ static const struct family {
      "a MobileViT",
      "it mixes convolutions with attention"},
     {" eva02 ",
-     "eva",
+     "eva02",
      {"blocks.0.attn.q_proj.", "mlp.fc1_g."},
      "an EVA with rotary positions",
      "of rotary positions only DINOv3's are supported"},
@@ -65,6 +65,32 @@ static const struct family {
      {"storage_tokens", "rope_embed.periods"},
      "a DINOv3 as Meta publishes it",
      "the files of the same model from Hugging Face and timm are supported"},
+    {" ",
+     "_rope_", /* some have the tensors of a ViT */
+     {"blocks.0.attn.qkv.", "rope.freqs"},
+     "a ViT with rotary positions",
+     "of rotary positions only DINOv3's are supported"},
+    {" ",
+     "vit_pe_", /* the tensors of a SigLIP with a class token */
+     {NULL, NULL},
+     "a Perception Encoder",
+     "of rotary positions only DINOv3's are supported"},
+    {" ",
+     "_rpn_", /* the tensors of a ViT */
+     {NULL, NULL},
+     "a ViT with LayerNorms behind attention and MLP",
+     "only LayerNorms before them are supported"},
+    {" ",
+     "cait_",
+     {"blocks_token_only.", "blocks.0.attn.proj_l."},
+     "a CaiT",
+     "its attention mixes heads, and its last blocks have attention of the class token alone"},
+    {" hiera ", "hiera_", {NULL, NULL}, "a Hiera", "its stages have different resolutions"},
+    {" ",
+     "beit3_",
+     {NULL, NULL},
+     "a BEiT-3",
+     "LayerNorms inside attention and MLP are not supported"},
     {" beit beitv2 data2vec-vision ",
      "beit",
      {"attn.relative_position_bias_table", "attn.q_bias"},
@@ -75,6 +101,11 @@ static const struct family {
      {"attention.attention.relative_position_bias", NULL},
      "a BEiT",
      "relative positions are not supported"},
+    {" ",
+     "eva_giant",
+     {"blocks.0.attn.q_bias", "pos_embed"},
+     "an EVA with biases of queries and values alone",
+     "attention with a bias of all three, or of none, is supported"},
     {" sam sam2 sam_hq sam3 ",
      "samvit",
      {"blocks.0.attn.rel_pos_h", NULL},
@@ -128,7 +159,9 @@ static int has_config(const struct family *f, const json_t *config)
     if (has_type(f->types, text_of(config, "model_type")) ||
         has_type(f->types, text_of(ry_json_object(config, "vision_config"), "model_type")))
         return 1;
-    return f->start && architecture && !strncmp(architecture, f->start, strlen(f->start));
+    if (!f->start || !architecture) return 0;
+    const char *at = strstr(architecture, f->start);
+    return at && (at == architecture || *f->start == '_');
 }
 
 static int has_part(const char *part, const ry_tensors *set)
@@ -140,7 +173,7 @@ static int has_part(const char *part, const ry_tensors *set)
 
 static int has_tensors(const struct family *f, const ry_tensors *set)
 {
-    return has_part(f->part[0], set) && (!f->part[1] || has_part(f->part[1], set));
+    return f->part[0] && has_part(f->part[0], set) && (!f->part[1] || has_part(f->part[1], set));
 }
 
 const char *ry_config_family(const ry_checkpoint *ckpt)

@@ -108,6 +108,8 @@ static void rotary_files(void **state)
     } rows[] = {
         {NULL, RENYI_ERR_UNSUPPORTED, "must contain dinov3"},
         {"{\"architecture\": \"vit_small_patch16_rope_224\"}", RENYI_ERR_UNSUPPORTED,
+         "of rotary positions only DINOv3's are supported"},
+        {"{\"architecture\": \"vit_small_patch16_lingbot\"}", RENYI_ERR_UNSUPPORTED,
          "of these only DINOv3 is supported"},
         {D3_ARGS(", \"rope_type\": \"mixed\""), RENYI_ERR_UNSUPPORTED, "rope_type 'mixed'"},
         {D3_ARGS(", \"rope_rotate_half\": false"), RENYI_ERR_FORMAT, "rope_rotate_half is false"},
