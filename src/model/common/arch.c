@@ -223,3 +223,17 @@ uint32_t ry_arch_heads(uint32_t dim)
         if (sixteen_heads[i] == dim) return 16;
     return dim % 64 ? 0 : dim / 64;
 }
+
+uint32_t ry_arch_named_heads(const char *name, uint32_t dim)
+{
+    static const struct {
+        const char *start;
+        uint32_t dim, n_heads;
+    } unusual[] = {{"vit_giantopt_patch16_siglip_gap_", 1536, 16},
+                   {"vit_base_patch16_gap_", 768, 16}};
+    ry_arch arch;
+    for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
+        if (unusual[i].dim == dim && !strncmp(name, unusual[i].start, strlen(unusual[i].start)))
+            return unusual[i].n_heads;
+    return ry_arch_parse(&arch, name) && arch.dim == dim ? arch.n_heads : 0;
+}

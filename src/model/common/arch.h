@@ -48,5 +48,7 @@ void ry_arch_write(char *out, size_t capacity, const ry_arch *a);
 /* Heads as in the published models: width 64, except for a few wide models; 0 if 64 does not divide
  * dim. */
 uint32_t ry_arch_heads(uint32_t dim);
+/* Heads of the model of this name if it is so wide; 0 if the name does not tell. */
+uint32_t ry_arch_named_heads(const char *name, uint32_t dim);
 
 #endif

@@ -4,6 +4,7 @@
 #include "model/common/tensor_names.h"
 
 #include "base/status.h"
+#include "formats/tensor_set.h"
 #include "model/common/tensor_quant.h"
 
 #include <inttypes.h>
@@ -193,7 +194,7 @@ renyi_status ry_vit_not_found(const ry_tensors *set, const char *said, renyi_err
 
 /* ---- names, shapes and types --------------------------------------------------------------- */
 
-/* "[384, ?, 3]" */
+/* "[384, ?, 3]": an extent of 0 is not known. */
 static void shape_text(char out[96], const uint64_t *shape, uint32_t n_dims)
 {
     size_t used = 0;
@@ -219,7 +220,7 @@ static void check_shape(fault_list *faults, const char *name, const ry_tensor *t
         fits = t->shape[i] && (!want[i] || t->shape[i] == want[i]);
     if (fits) return;
     char is[96], should[96];
-    shape_text(is, t->shape, t->n_dims);
+    ry_tensor_shape_text(t, is, sizeof is);
     shape_text(should, want, n_dims);
     add_fault(faults, "wrong shape ", "%s %s instead of %s", name, is, should);
 }
@@ -245,7 +246,7 @@ static void check_quant_parts(fault_list *faults, const ry_tensor *weight, const
         if (!t && what == PASS_MISSING && k == RY_QUANT_SCALE)
             add_fault(faults, "missing ", "%s", name);
         if (t && what == PASS_SHAPE && (t->n_dims != 1 || t->shape[0] != want)) {
-            shape_text(is, t->shape, t->n_dims);
+            ry_tensor_shape_text(t, is, sizeof is);
             add_fault(faults, "wrong shape ", "%s %s instead of [%" PRIu64 "]", name, is, want);
         }
         if (t && what == PASS_TYPE && t->dtype != RY_F32)

@@ -20,6 +20,7 @@
 #define CONFIG_FILE "config.json"
 #define NONE_KEY "renyi.none_below"
 #define DINOV3_THETA 100.0
+#define DINOV3_REGISTERS 4
 
 /* Larger sizes are refused. The limits also keep every later product within 64 bits. */
 enum {
@@ -211,14 +212,13 @@ static const json_t *tower_config(const ry_tensor_naming *n, const json_t *confi
 }
 
 /* A config of other weights would silently give the wrong number of heads. native: the input size
- * that the positions are made for; the config of a CLIP or SigLIP repeats it. */
+ * that the positions are made for; Hugging Face's configs repeat it. */
 static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, uint32_t native,
                                 renyi_error *err)
 {
     const json_t *args = ry_json_object(config, "model_args");
-    const int is_dino3 = c->rope_theta > 0.0; /* no positions tell its patches */
-    const json_t *clip = c->is_clip || c->is_siglip ? config : NULL,
-                 *full = is_dino3 ? config : clip;
+    const int has_side = c->is_clip || c->is_siglip || c->layout == RY_LAYOUT_HF;
+    const json_t *sided = has_side && c->rope_theta == 0.0 ? config : NULL;
     const struct {
         const json_t *in;
         const char *key;
@@ -231,9 +231,9 @@ static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, ui
                  {args, "depth", c->n_blocks},
                  {args, "reg_tokens", c->n_registers},
                  {args, "num_reg_tokens", c->n_registers},
-                 {full, "patch_size", c->patch_size},
-                 {full, "intermediate_size", c->mlp_dim},
-                 {is_dino3 ? args : NULL, "patch_size", c->patch_size}};
+                 {config, "patch_size", c->patch_size},
+                 {config, "intermediate_size", c->mlp_dim},
+                 {args, "patch_size", c->patch_size}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint32_t said = sizes[i].is;
         RY_TRY(ry_json_uint(sizes[i].in, sizes[i].key, &said, CONFIG_FILE, err));
@@ -244,7 +244,7 @@ static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, ui
                            sizes[i].key, said, sizes[i].is);
     }
     uint32_t side = native;
-    RY_TRY(ry_json_uint(clip, "image_size", &side, CONFIG_FILE, err));
+    RY_TRY(ry_json_uint(sided, "image_size", &side, CONFIG_FILE, err));
     if (side / c->patch_size != native / c->patch_size) /* So400m/14: 384 pixels, 27 patches */
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        CONFIG_FILE ": image_size is %u, but the tensors have positions for %u; is "
@@ -259,11 +259,31 @@ static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, ui
                    gated ? "true" : "false", c->gated ? "gated" : "not");
 }
 
+/* timm's names have the number of registers: "_reg4_", and 4 of every DINOv3. */
+static renyi_status check_registers(const ry_vit_config *c, const json_t *config, const char *name,
+                                    renyi_error *err)
+{
+    const json_t *args = ry_json_object(config, "model_args");
+    const char *reg = name ? strstr(name, "_reg") : NULL;
+    unsigned long said = c->n_registers;
+    if (c->layout != RY_LAYOUT_TIMM || !name || json_object_get(args, "reg_tokens") ||
+        json_object_get(args, "num_reg_tokens"))
+        return RENYI_OK;
+    if (reg && reg[4] >= '1' && reg[4] <= '9')
+        said = strtoul(reg + 4, NULL, 10);
+    else if (strstr(name, "_dinov3"))
+        said = DINOV3_REGISTERS;
+    if (said == c->n_registers) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "the architecture '%.80s' has %lu registers, but the tensors (reg_token) have "
+                   "%u; take the weights and the " CONFIG_FILE " of one model",
+                   name, said, c->n_registers);
+}
+
 /* name: of the architecture, or NULL. */
 static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, const json_t *config,
                                  const char *name, renyi_error *err)
 {
-    ry_arch arch;
     const char *source = CONFIG_FILE " (num_attention_heads)";
     const char *meta = ry_tensors_meta(ckpt->tensors, "num_heads");
     c->n_heads = 0;
@@ -278,9 +298,9 @@ static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, co
         const unsigned long n = strtoul(meta, NULL, 10);
         c->n_heads = n > MAX_DIM ? MAX_DIM + 1u : (uint32_t)n;
     }
-    if (!c->n_heads && name && ry_arch_parse(&arch, name) && arch.dim == c->dim) {
+    if (!c->n_heads && name) {
         source = "the name of the architecture";
-        c->n_heads = arch.n_heads;
+        c->n_heads = ry_arch_named_heads(name, c->dim);
     }
     if (!c->n_heads) {
         source = "the rule of 64 values a head";
@@ -542,6 +562,7 @@ static renyi_status choose_all(ry_vit_config *c, const ry_tensor_naming *n,
     const int told = c->open_clip && n->layout == RY_LAYOUT_OPENAI; /* its config has them all */
     const char *name = NULL;
     RY_TRY(find_name(&name, c, ckpt, err));
+    RY_TRY(check_registers(c, config, name, err));
     if (c->open_clip) RY_TRY(ry_open_clip_configure(c, ckpt, native, err));
     if (!told) {
         RY_TRY(check_pre_norm(c, err));

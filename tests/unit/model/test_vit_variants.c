@@ -63,6 +63,17 @@ static void bad_tensors(void **state)
     set_shape(&f, "reg_token", 2, 24);
     must_say(&f, NULL, RENYI_ERR_FORMAT, "reg_token [1, 4, 24] instead of [1, 4, 32]");
     fix_free(&f);
+
+    fix_make(&f, "vit_small_patch8_reg4_gap_32");
+    set_shape(&f, "reg_token", 1, 0);
+    must_say(&f, NULL, RENYI_ERR_FORMAT, "reg_token [1, 0, 32] instead of [1, ?, 32]");
+    fix_free(&f);
+
+    fix_make(&f, "vit_small_patch8_reg4_gap_32");
+    fix_remove(&f, "reg_token");
+    must_say(&f, "{\"architecture\": \"vit_small_patch8_reg4_gap_32\"}", RENYI_ERR_FORMAT,
+             "has 4 registers, but the tensors (reg_token) have 0");
+    fix_free(&f);
 }
 
 /* Configs of other models. */
@@ -84,6 +95,12 @@ static void bad_configs(void **state)
          "num_hidden_layers is 7, but the tensors have 2"},
         {"{\"model_args\": {\"num_heads\": 4, \"depth\": 3}}",
          "depth is 3, but the tensors have 2"},
+        {"{\"model_args\": {\"num_heads\": 4, \"patch_size\": 16}}",
+         "patch_size is 16, but the tensors have 8"},
+        {"{\"num_attention_heads\": 4, \"intermediate_size\": 96}",
+         "intermediate_size is 96, but the tensors have 48"},
+        {"{\"architecture\": \"vit_medium_patch16_reg1_gap_256\"}",
+         "'vit_medium_patch16_reg1_gap_256' has 1 registers, but the tensors (reg_token) have 4"},
     };
     fixture f;
     fix_make(&f, "vit_small_patch8_reg4_gap_32");
@@ -229,12 +246,25 @@ static void names(void **state)
     }
 }
 
+/* The heads that timm's models of these names have. */
+static void named_heads(void **state)
+{
+    (void)state;
+    assert_int_equal(ry_arch_named_heads("vit_small_patch16_224", 384), 6);
+    assert_int_equal(ry_arch_named_heads("vit_small_patch16_224", 768), 0);
+    assert_int_equal(ry_arch_named_heads("vit_giant_patch14_dinov2", 1536), 24);
+    assert_int_equal(ry_arch_named_heads("vit_giantopt_patch16_siglip_256", 1536), 16);
+    assert_int_equal(ry_arch_named_heads("vit_giantopt_patch16_siglip_gap_256", 1536), 16);
+    assert_int_equal(ry_arch_named_heads("vit_base_patch16_gap_224", 768), 16);
+    assert_int_equal(ry_arch_named_heads("vit_base_patch16_224", 768), 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_tensors),  cmocka_unit_test(bad_configs),
         cmocka_unit_test(rotary_files), cmocka_unit_test(good_files),
-        cmocka_unit_test(names),
+        cmocka_unit_test(names),        cmocka_unit_test(named_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
