@@ -108,6 +108,16 @@ static renyi_status fill_image(const renyi_viz *v, const renyi_image *image, con
     return renyi_image_fit(rgb, image, &c->preprocess, &v->model->al, err);
 }
 
+/* Leaves the part of the photo that patches cover. */
+static void cut_rest(renyi_viz_result *r, uint32_t size)
+{
+    const uint32_t side = r->photo.grid * r->photo.patch;
+    uint8_t *rgb = (uint8_t *)r->photo.rgb; /* our own: fill_image */
+    r->photo.size = side;
+    for (uint32_t y = 1; size > side && y < side; y++)
+        memmove(rgb + (size_t)y * side * 3, rgb + (size_t)y * size * 3, (size_t)side * 3);
+}
+
 static renyi_status fill_result(renyi_viz *v, const renyi_image *image, const char *name, holder *h,
                                 renyi_error *err)
 {
@@ -118,7 +128,9 @@ static renyi_status fill_result(renyi_viz *v, const renyi_image *image, const ch
     RY_TRY(ry_viz_fill_answer(v, &v->policies[0], ry_scores_logits(v->scores, 0), NAN, &r->dense,
                               &h->pool, err));
     if (v->attention) RY_TRY(ry_viz_fill_attention(v, r, &h->pool, err));
-    return ry_viz_fill_rows(v, r, &h->pool, err);
+    RY_TRY(ry_viz_fill_rows(v, r, &h->pool, err));
+    cut_rest(r, v->model->vit.config.image_size);
+    return RENYI_OK;
 }
 
 renyi_status renyi_viz_run(renyi_viz *v, const renyi_image *image, const char *name,

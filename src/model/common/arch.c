@@ -171,7 +171,8 @@ int ry_arch_parse(ry_arch *out, const char *name)
     if (!skip_text(&name, "_patch") || !skip_number(&name, &out->patch_size)) return 0;
     if (!skip_tail(&name, out) || !size_fits(out)) return 0;
     set_variant(out);
-    return is_known_patch(out->patch_size) && out->image_size % out->patch_size == 0;
+    const int has_rest = out->is_siglip && out->patch_size == 14 && out->image_size == 384;
+    return is_known_patch(out->patch_size) && (has_rest || out->image_size % out->patch_size == 0);
 }
 
 static void write_dino3(char *out, size_t capacity, const ry_arch *a, const char *size)

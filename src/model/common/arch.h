@@ -28,7 +28,8 @@ typedef struct ry_arch {
     uint32_t embed_dim, text_dim, text_blocks, text_heads;
 } ry_arch;
 
-/* 1 if `name` has one of these forms, which are timm's, and S is a multiple of N:
+/* 1 if `name` has one of these forms, which are timm's, and S is a multiple of N (SigLIP also has
+ * 384 pixels in patches of 14, whose last 6 pixels are in no patch):
  * (vit|deit)_(size)[_distilled]_patch(N)[_gap]_(S), at most one of _distilled and _gap;
  * clip_vit_(size)_patch(N)_(S) and siglip_(size)_patch(N)_(S), with a text tower;
  * vit_(size)_patch(N)_siglip_(S), the image tower of SigLIP alone;

@@ -32,6 +32,12 @@ renyi_status ry_open_clip_architecture(const ry_checkpoint *ckpt, const char **o
     return ry_json_string(vision_cfg(ckpt), "timm_model_name", out, FILE_NAME, err);
 }
 
+const json_t *ry_open_clip_image_size(const ry_checkpoint *ckpt)
+{
+    const json_t *size = json_object_get(vision_cfg(ckpt), "image_size");
+    return json_is_array(size) ? json_array_get(size, 0) : size;
+}
+
 /* ---- sizes --------------------------------------------------------------------------------- */
 
 static renyi_status contradiction(const char *key, uint32_t says, uint32_t is, renyi_error *err)

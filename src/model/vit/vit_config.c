@@ -8,6 +8,7 @@
 #include "model/common/other_families.h"
 #include "model/common/tensor_names.h"
 #include "model/common/tensor_quant.h"
+#include "model/vit/input_size.h"
 #include "model/vit/open_clip_config.h"
 #include "model/vit/rotary.h"
 
@@ -28,8 +29,7 @@ enum {
     MAX_MLP = 1 << 20,
     MAX_CLASSES = 1 << 24,
     MAX_PATCH = 512,
-    MAX_REGISTERS = 256,
-    MAX_IMAGE = 4096
+    MAX_REGISTERS = 256
 };
 
 /* ---- sizes --------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ static renyi_status check_extents(const uint64_t x[RY_X_COUNT], renyi_error *err
         {RY_X_CLASSES, MAX_CLASSES, "number of classes"},
         {RY_X_EMBED, MAX_DIM, "width of the embedding"},
         {RY_X_PATCH, MAX_PATCH, "patch size"},
-        {RY_X_TOKENS, (uint64_t)MAX_IMAGE * MAX_IMAGE, "number of positions"}};
+        {RY_X_TOKENS, (uint64_t)RY_MAX_IMAGE * RY_MAX_IMAGE, "number of positions"}};
     return ry_tensor_check_extents(x, limits, sizeof limits / sizeof *limits, "", err);
 }
 
@@ -118,86 +118,6 @@ static renyi_status read_sizes(ry_vit_config *c, ry_tensor_naming *n, uint64_t *
     c->rope_theta = n->of->is_rotary ? DINOV3_THETA : 0.0;
     c->n_qkv_bias = count_qkv_biases(n, set);
     *n_positions = x[RY_X_TOKENS];
-    return RENYI_OK;
-}
-
-/* ---- input size ---------------------------------------------------------------------------- */
-
-static renyi_status refuse_image_size(uint32_t wanted, uint32_t patch, renyi_error *err)
-{
-    const uint32_t below = wanted / patch * patch, top = MAX_IMAGE / patch * patch;
-    if (wanted > top)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "input side of %u pixels; at most %u accepted",
-                       wanted, top);
-    if (!below || below + patch > top)
-        return ry_fail(
-            err, RENYI_ERR_ARG, -1,
-            "input side of %u pixels is not a multiple of the patch size %u; %u would fit", wanted,
-            patch, below ? below : patch);
-    return ry_fail(
-        err, RENYI_ERR_ARG, -1,
-        "input side of %u pixels is not a multiple of the patch size %u; %u or %u would fit",
-        wanted, patch, below, below + patch);
-}
-
-/* The side of a square of so many patches; 0 if they form none. */
-static uint64_t square_side(uint64_t patches)
-{
-    uint64_t side = 0;
-    while ((side + 1) * (side + 1) <= patches) side++;
-    return side * side == patches ? side : 0;
-}
-
-/* Registers have no positions, except in timm without no_embed_class. timm may also have none for
- * the class token. */
-static renyi_status count_placed(ry_vit_config *c, const json_t *config, uint64_t n_positions,
-                                 renyi_error *err)
-{
-    int patches_only = square_side(n_positions) != 0;
-    if (c->rope_theta > 0.0) return RENYI_OK;
-    c->n_placed = c->layout == RY_LAYOUT_TIMM ? c->n_prefix : ry_vit_class_rows(c);
-    if (c->layout != RY_LAYOUT_TIMM) return RENYI_OK;
-    RY_TRY(ry_json_bool(ry_json_object(config, "model_args"), "no_embed_class", &patches_only,
-                        CONFIG_FILE, err));
-    if (patches_only) c->n_placed = 0;
-    return RENYI_OK;
-}
-
-/* The size that the positions were made for. */
-static renyi_status native_size(const ry_vit_config *c, uint64_t n_positions, uint32_t *native,
-                                renyi_error *err)
-{
-    const uint64_t patches = n_positions > c->n_placed ? n_positions - c->n_placed : 0;
-    const uint64_t side = square_side(patches);
-    if (!side)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "%" PRIu64 " positions, %u of them for prefix tokens: the other %" PRIu64
-                       " do not form a square, and only square inputs are supported",
-                       n_positions, c->n_placed, patches);
-    if (side * c->patch_size > MAX_IMAGE)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "positions for an input of %" PRIu64 " pixels; at most %d accepted",
-                       side * c->patch_size, MAX_IMAGE);
-    *native = (uint32_t)side * c->patch_size;
-    return RENYI_OK;
-}
-
-/* `wanted` 0 = *native, which is set to the size that the model was made for. */
-static renyi_status choose_image_size(ry_vit_config *c, const ry_checkpoint *ckpt,
-                                      uint64_t n_positions, uint32_t wanted, uint32_t *native,
-                                      renyi_error *err)
-{
-    if (c->rope_theta > 0.0) {
-        RY_TRY(ry_rotary_image_size(native, c, ckpt, err));
-        if (!*native || *native % c->patch_size || *native > MAX_IMAGE)
-            return ry_fail_in(err, refuse_image_size(*native, c->patch_size, err),
-                              CONFIG_FILE " (image_size)");
-    } else {
-        RY_TRY(native_size(c, n_positions, native, err));
-    }
-    if (wanted && (wanted % c->patch_size || wanted > MAX_IMAGE))
-        return refuse_image_size(wanted, c->patch_size, err);
-    c->image_size = wanted ? wanted : *native;
     return RENYI_OK;
 }
 
@@ -588,8 +508,8 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     const json_t *config = out->open_clip ? NULL : tower_config(&naming, ckpt->config);
     const int hf_dino = out->layout == RY_LAYOUT_HF && out->layer_scale;
     if (!image_size && hf_dino) RY_TRY(cropped_size(ckpt, &image_size, err));
-    RY_TRY(count_placed(out, config, n_positions, err));
-    RY_TRY(choose_image_size(out, ckpt, n_positions, image_size, &native, err));
+    RY_TRY(ry_vit_count_placed(out, config, n_positions, err));
+    RY_TRY(ry_vit_choose_image_size(out, ckpt, config, n_positions, image_size, &native, err));
     RY_TRY(check_sizes(out, config, native, err));
     RY_TRY(choose_all(out, &naming, ckpt, config, native, err));
     RY_TRY(read_none_below(out, ckpt->tensors, err));

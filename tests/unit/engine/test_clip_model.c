@@ -126,20 +126,47 @@ static void test_configs(void **state)
         assert_int_equal(open_with(&f, json, &m, &e), RENYI_ERR_FORMAT);
         assert_says(&e, message);
     }
-    renyi_model_info own; /* as So400m/14: its 384 pixels are 27 patches and a rest */
-    char larger[64];
-    m = open_fixture(&f, NULL);
-    renyi_model_get_info(m, &own);
-    renyi_model_free(m);
-    snprintf(larger, sizeof larger, "{\"vision_config\": {\"image_size\": %u}}",
-             own.image_size + own.patch_size - 1);
-    renyi_model_free(open_fixture(&f, larger));
     assert_int_equal(open_with(&f, "{\"vision_config\": {\"hidden_act\": \"relu\"}}", &m, &e),
                      RENYI_ERR_UNSUPPORTED);
     assert_says(&e, "'relu'; this build runs gelu, quick_gelu and gelu_pytorch_tanh");
     fix_add_zeros(&f, "vision_model.encoder.layers.0.self_attn.k_norm.weight", 4);
     assert_int_equal(open_with(&f, NULL, &m, &e), RENYI_ERR_UNSUPPORTED);
     assert_says(&e, "k_norm.weight' means normalized keys");
+    fix_free(&f);
+}
+
+/* As So400m/14, whose 384 pixels are 27 patches and a rest: the rest is resized and not read. */
+static void test_rest_of_the_image(void **state)
+{
+    (void)state;
+    fixture f;
+    renyi_model_info info;
+    float first[FIX_DIM], row[FIX_DIM];
+    clip_make(&f);
+    renyi_model *m = open_fixture(&f, NULL);
+    renyi_model_get_info(m, &info);
+    clip_run(m, NULL, RENYI_OUTPUT_AUTO, 1, first);
+    renyi_model_free(m);
+    const uint32_t whole = info.image_size, side = whole + info.patch_size - 1;
+    char json[64];
+    snprintf(json, sizeof json, "{\"vision_config\": {\"image_size\": %u}}", side);
+    m = open_fixture(&f, json);
+    renyi_model_get_info(m, &info);
+    assert_int_equal(info.image_size, side);
+    assert_int_equal(info.preprocess.size, side);
+    float *image = calloc(3 * (size_t)side * side, sizeof *image);
+    for (size_t c = 0; c < 3; c++)
+        for (size_t y = 0; y < whole; y++)
+            memcpy(image + (c * side + y) * side, clip_images(1) + (c * whole + y) * whole,
+                   whole * sizeof *image);
+    renyi_session *session = NULL;
+    const renyi_session_options opt = {.struct_size = sizeof opt, .max_batch = 1, .n_threads = 1};
+    assert_ok(renyi_session_new(&session, m, &opt, err));
+    assert_ok(renyi_run_tensor(session, image, 1, row, err));
+    assert_memory_equal(row, first, sizeof row);
+    free(image);
+    renyi_session_free(session);
+    renyi_model_free(m);
     fix_free(&f);
 }
 
@@ -248,9 +275,13 @@ static void test_embedding_of_a_vit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_houses), cmocka_unit_test(test_without_projection),
-        cmocka_unit_test(test_configs),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_policies),    cmocka_unit_test(test_embedding_of_a_vit),
+        cmocka_unit_test(test_both_houses),
+        cmocka_unit_test(test_without_projection),
+        cmocka_unit_test(test_configs),
+        cmocka_unit_test(test_rest_of_the_image),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_embedding_of_a_vit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

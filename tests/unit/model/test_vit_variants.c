@@ -220,19 +220,21 @@ static void names(void **state)
         "vit_medium_patch16_reg1_gap_256", "vit_base_patch16_reg4_gap_256",
         "vit_base_patch16_clip_384",       "vit_large_patch14_clip_quickgelu_224",
 
+        "vit_so400m_patch14_siglip_384",   "siglip_so400m_patch14_384",
+
         "vit_small_patch16_dinov3",        "vit_small_plus_patch16_dinov3_qkvb",
         "vit_huge_plus_patch16_dinov3",    "vit_large_patch16_dinov3_qkvb_224"};
     static const char *const bad[] = {
-        "vit_small_patch16_dinov2",          "vit_small_patch14_reg_dinov2",
-        "deit3_small_distilled_patch16_224", "vit_giant_patch14_224",
-        "vit_small_patch16_reg4_224",        "vit_medium_patch16_224",
-        "vit_small_patch14_gap_dinov2",      "clip_vit_medium_patch16_224",
-        "vit_small_patch14_reg9999_dinov2",  "vit_small_patch14_clip_dinov2",
-        "deit_small_patch16_clip_224",       "vit_small_patch16_quickgelu_224",
-        "vit_small_plus_patch16_224",        "deit_small_patch16_dinov3",
-        "vit_small_patch16_dinov3_250",      "vit_medium_patch16_dinov3",
-        "vit_small_patch16_dinov3_qkvb_",    "vit_small_patch16_reg4_dinov3",
-        "vit_small_distilled_patch16_dinov3"};
+        "vit_small_patch16_dinov2",           "vit_small_patch14_reg_dinov2",
+        "deit3_small_distilled_patch16_224",  "vit_giant_patch14_224",
+        "vit_small_patch16_reg4_224",         "vit_medium_patch16_224",
+        "vit_small_patch14_gap_dinov2",       "clip_vit_medium_patch16_224",
+        "vit_small_patch14_reg9999_dinov2",   "vit_small_patch14_clip_dinov2",
+        "deit_small_patch16_clip_224",        "vit_small_patch16_quickgelu_224",
+        "vit_small_plus_patch16_224",         "deit_small_patch16_dinov3",
+        "vit_small_patch16_dinov3_250",       "vit_medium_patch16_dinov3",
+        "vit_small_patch16_dinov3_qkvb_",     "vit_small_patch16_reg4_dinov3",
+        "vit_small_distilled_patch16_dinov3", "vit_so400m_patch14_siglip_385"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         ry_arch a;
         char back[128];
