@@ -172,7 +172,7 @@ typedef struct config_view {
     const json_t *text; /* NULL = no config */
     const json_t *norm; /* the object with the epsilon */
     const char *file, *part;
-    const char *dim, *heads, *vocab, *context, *eps, *eos;
+    const char *dim, *heads, *vocab, *context, *eps, *eos, *blocks, *mlp;
     int is_open_clip;
 } config_view;
 
@@ -192,6 +192,8 @@ static config_view view_config(const ry_checkpoint *ckpt, const ry_text_config *
                              "context_length",
                              "eps",
                              "eos_id",
+                             "layers",
+                             NULL,
                              1};
     }
     if (!text && !ry_json_object(ckpt->config, "vision_config")) text = ckpt->config;
@@ -205,6 +207,8 @@ static config_view view_config(const ry_checkpoint *ckpt, const ry_text_config *
                          "max_position_embeddings",
                          "layer_norm_eps",
                          "eos_token_id",
+                         "num_hidden_layers",
+                         "intermediate_size",
                          0};
 }
 
@@ -223,6 +227,8 @@ static renyi_status check_sizes(const ry_text_config *c, const config_view *v, r
 {
     RY_TRY(check_size(v, v->dim, c->dim, err));
     RY_TRY(check_size(v, v->vocab, c->vocab, err));
+    RY_TRY(check_size(v, v->blocks, c->n_blocks, err));
+    if (v->mlp) RY_TRY(check_size(v, v->mlp, c->mlp_dim, err));
     return check_size(v, v->context, c->context, err);
 }
 
@@ -368,6 +374,18 @@ static renyi_status read_number(double *out, const ry_tensor_naming *n, const ry
     return RENYI_OK;
 }
 
+/* A SigLIP without its bias would be taken for a CLIP. A tower alone has neither. */
+static renyi_status check_logit_pair(const ry_tensor_naming *n, const ry_tensors *set,
+                                     renyi_error *err)
+{
+    const int has_scale = ry_tensor_of_role(n, set, RY_LOGIT_SCALE, 0) != NULL;
+    const int has_bias = ry_tensor_of_role(n, set, RY_LOGIT_BIAS, 0) != NULL;
+    if (has_scale == has_bias) return RENYI_OK;
+    return ry_fail(
+        err, RENYI_ERR_FORMAT, -1, "a SigLIP with %s and without %s; download the weights again",
+        has_scale ? "logit_scale" : "logit_bias", has_scale ? "logit_bias" : "logit_scale");
+}
+
 /* Training caps CLIP's scale at 100, which is also the default for a tower without one. */
 static renyi_status read_scale(ry_text_config *c, const ry_tensor_naming *n, const ry_tensors *set,
                                renyi_error *err)
@@ -408,5 +426,6 @@ renyi_status ry_text_configure(ry_text_config *out, const ry_checkpoint *ckpt, r
                        "%s: %s.%s is %u, but there are %u token ids; is it the config of another "
                        "model?",
                        v.file, v.part, v.eos, out->eos, out->vocab);
+    if (is_siglip && !v.is_open_clip) RY_TRY(check_logit_pair(&naming, ckpt->tensors, err));
     return read_scale(out, &naming, ckpt->tensors, err);
 }

@@ -172,9 +172,14 @@ static void test_real(void **state)
     if (folder) check_all(models, folder);
 }
 
-/* The tensors of a file with another config must be refused with these words. */
-static void refuse(const char *file, const char *key, const char *config, const char *words)
+/* The tensors of a file, except `without` (NULL = all), with another config must be refused with
+ * these words. */
+static void refuse(const char *file, const char *key, const char *config, const char *without,
+                   const char *words)
 {
+    enum { MOST = 128 };
+    ry_tensor kept[MOST];
+    size_t n_kept = 0;
     ry_tensors *set = NULL;
     renyi_text *t = NULL;
     renyi_error e = {0};
@@ -183,8 +188,11 @@ static void refuse(const char *file, const char *key, const char *config, const 
     snprintf(from, sizeof from, FOLDER "text_%s.safetensors", file);
     assert_ok(ry_safetensors_open(&set, from, NULL, NULL, err));
     const char *const meta[] = {key, config, NULL};
-    const ry_safetensors_content content = {ry_tensors_at(set, 0), ry_tensors_count(set), meta,
-                                            NULL, NULL};
+    assert_true(ry_tensors_count(set) <= MOST);
+    for (size_t i = 0; i < ry_tensors_count(set); i++)
+        if (!without || strcmp(ry_tensors_at(set, i)->name, without) != 0)
+            kept[n_kept++] = *ry_tensors_at(set, i);
+    const ry_safetensors_content content = {kept, n_kept, meta, NULL, NULL};
     assert_ok(ry_safetensors_write(path, &content, NULL, err));
     ry_tensors_free(set);
     assert_int_not_equal(renyi_text_open(&t, path, NULL, &e), RENYI_OK);
@@ -201,6 +209,9 @@ static void test_contradictions(void **state)
         const char *file, *config, *words;
     } cases[] = {{"siglip", "{\"vocab_size\": 41}", "vocab_size is 41, but the tensors have 40"},
                  {"siglip", "{\"max_position_embeddings\": 9}", "max_position_embeddings is 9"},
+                 {"siglip", "{\"num_hidden_layers\": 9}", "num_hidden_layers is 9, but"},
+                 {"siglip", "{\"intermediate_size\": 9}", "intermediate_size is 9, but"},
+                 {"open_clip", OPEN_CLIP("\"layers\": 9"), "layers is 9, but"},
                  {"siglip", "{\"num_attention_heads\": 7}", "7 heads do not divide the width 24"},
                  {"siglip", "{\"hidden_act\": \"relu\"}", "hidden_act 'relu'"},
                  {"siglip", "{\"layer_norm_eps\": -1}", "layer_norm_eps is -1"},
@@ -217,7 +228,12 @@ static void test_contradictions(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuse(cases[i].file,
                strncmp(cases[i].file, "open", 4) ? "config.json" : "open_clip_config.json",
-               cases[i].config, cases[i].words);
+               cases[i].config, NULL, cases[i].words);
+    static const char heads[] = "{\"text_config\": {\"num_attention_heads\": 3}}";
+    refuse("siglip_whole", "config.json", heads, "logit_bias",
+           "with logit_scale and without logit_bias");
+    refuse("siglip_whole", "config.json", heads, "logit_scale",
+           "with logit_bias and without logit_scale");
 }
 
 static void test_info(void **state)
