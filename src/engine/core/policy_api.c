@@ -204,6 +204,8 @@ static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
     const uint64_t C = e->config.dim, tokens = e->n_patches + e->config.n_prefix;
     const uint64_t positions = e->config.rope_theta > 0.0 ? 0 : e->n_patches + e->config.n_placed;
     const uint32_t first = (uint32_t)tokens;
+    /* of a zero-shot model; the head of CLIP that papers count is its projection */
+    const double class_rows = (double)e->config.proj_dim * e->config.n_classes;
     out->embed = (renyi_layer_cost){
         .tokens_in = e->n_patches,
         .tokens_mlp = first,
@@ -214,14 +216,14 @@ static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
         .macs = ends.patch_embed,
         .macs_executed = ends.patch_embed};
     const uint64_t M = e->config.mlp_dim, pool = 4 * C * C + 2 * C * M + 8 * C + M; /* probe too */
-    out->head = (renyi_layer_cost){.tokens_in = last,
-                                   .tokens_mlp = last,
-                                   .tokens_out = last,
-                                   .n_params = 2 * C + shape.head_out * (C + !clip) +
-                                               (shape.pools ? pool : 0),
-                                   .macs_paper = ends.head + ends.pool + ends.norm,
-                                   .macs = ends.head + ends.pool,
-                                   .macs_executed = ends.head + ry_vit_pool_macs(&e->config, last)};
+    out->head = (renyi_layer_cost){
+        .tokens_in = last,
+        .tokens_mlp = last,
+        .tokens_out = last,
+        .n_params = 2 * C + shape.head_out * (C + !clip) + (shape.pools ? pool : 0),
+        .macs_paper = ends.head + ends.pool + ends.norm,
+        .macs = ends.head + ends.pool,
+        .macs_executed = ends.head + class_rows + ry_vit_pool_macs(&e->config, last)};
 }
 
 static void add_cost(renyi_layer_cost *sum, const renyi_layer_cost *c)

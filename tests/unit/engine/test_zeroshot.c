@@ -80,6 +80,35 @@ static void test_logits(void **state)
     renyi_model_free(clip);
 }
 
+/* The cost of a policy is what its session computes, rows of the classes included. */
+static void test_cost(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {
+        "none", "evit keep=0.7 layers=0",
+        "cascade(evit keep=0.7 layers=0 -> none if margin < 0.5)"};
+    float rows[CLASSES * E];
+    renyi_model *clip = open_clip(NULL), *zero = NULL;
+    make_rows(rows);
+    assert_ok(renyi_model_zeroshot(&zero, clip, rows, NULL, CLASSES, 100.0, err));
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        const renyi_session_options o = {
+            .struct_size = sizeof o, .max_batch = 1, .n_threads = 1, .policy = policies[i]};
+        renyi_session *s = NULL;
+        renyi_cost cost, tower;
+        assert_ok(renyi_session_new(&s, zero, &o, err));
+        assert_ok(renyi_policy_cost(zero, NULL, policies[i], &cost, NULL, 0, err));
+        assert_true(fabs(renyi_session_macs(s) - cost.total.macs_executed) < 0.5);
+        renyi_session_free(s);
+        if (i == 2) continue; /* a cascade needs classes */
+        assert_ok(renyi_policy_cost(clip, NULL, policies[i], &tower, NULL, 0, err));
+        assert_true(cost.total.macs_executed - tower.total.macs_executed == CLASSES * E);
+        assert_true(cost.total.macs_paper == tower.total.macs_paper);
+    }
+    renyi_model_free(zero);
+    renyi_model_free(clip);
+}
+
 static void refuse(const renyi_model *clip, const float *rows, uint32_t n, double scale,
                    const char *word)
 {
@@ -176,7 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_normalise), cmocka_unit_test(test_logits),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_own_rules),
+        cmocka_unit_test(test_own_rules), cmocka_unit_test(test_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
