@@ -121,6 +121,9 @@ for name in deit3_tiny_patch4_24 deit3_tiny_patch4_24.fb_in1k hf-hub:timm/deit3_
 done
 run 0 renyi inspect -m deit3_tiny_patch4_24
 err_has "model: timm/deit3_tiny_patch4_24.fb_in1k"
+# a model with two towers is opened twice, its full name said once
+run 0 renyi classify -m CLIP-tiny --class-names names.txt photos/golf_ball.png
+[ "$(grep -c '^model: laion/CLIP-tiny$' err)" = 1 ] || fail "full name: $(cat err)"
 on_images vit_tiny_patch4_reg4_dinov2 dinov2
 run 0 renyi pull -q hf-hub:timm/deit3_tiny_patch4_24.fb_in1k
 run 1 renyi embed -m google/siglip-other photos/golf_ball.png

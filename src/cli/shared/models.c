@@ -35,27 +35,40 @@ static void find_short(const char *name, cli_strings *out)
     free(root);
 }
 
+/* Says what a short name stands for. Image and text tower open the same model: once is enough. */
+static void note_repo(const char *repo)
+{
+    static cli_strings noted;
+
+    for (size_t i = 0; i < noted.count; i++)
+        if (strcmp(noted.items[i], repo) == 0) return;
+    cli_strings_add(&noted, cli_copy(repo));
+    cli_note("model: %s", repo);
+}
+
 /* Of a name without an owner: its only repository. */
-static char *find_only(const char *name)
+static char *find_only(const char *name, int is_noted)
 {
     cli_strings names = {0};
     char *path = NULL;
 
     find_short(name, &names);
     if (names.count == 1) path = find_in_cache(names.items[0]);
-    if (path) cli_note("model: %s", names.items[0]);
+    if (path && is_noted) note_repo(names.items[0]);
     cli_strings_free(&names);
     return path;
 }
 
-char *model_path_find(const char *name)
+static char *find_path(const char *name, int is_noted)
 {
     struct stat st;
 
     if (strcmp(name, RENYI_MODEL_BUILTIN) == 0 || stat(name, &st) == 0) return cli_copy(name);
     const char *repo = hub_without_scheme(name);
-    return is_repo(repo) ? find_in_cache(repo) : find_only(repo);
+    return is_repo(repo) ? find_in_cache(repo) : find_only(repo, is_noted);
 }
+
+char *model_path_find(const char *name) { return find_path(name, 0); }
 
 /* Several repositories have this name. 1 after reporting. */
 static int is_ambiguous(const char *name)
@@ -79,7 +92,7 @@ static int is_ambiguous(const char *name)
 
 char *model_path_resolve(const char *name)
 {
-    char *path = model_path_find(name);
+    char *path = find_path(name, 1);
     const char *repo = hub_without_scheme(name);
     struct stat st;
 
