@@ -57,7 +57,11 @@ function viewsWork() {
   const mean = [0, 1, 2].map((c) => [1, 2, 3, 4].reduce((s, p) => s + own(p)[c] / 4, 0)); // merged into one token
   ok('a token in its mean colour', near(at(4, 1), mean) && near(at(4, 4), mean) && near(at(4, 9), own(9)));
   choose('view', 'mask');
+  const light = (rgb) => rgb[0] + rgb[1] + rgb[2] > 450, dark = (rgb) => rgb[0] + rgb[1] + rgb[2] < 250;
+  const gone = (card) => Array.from({ length: 16 }, (_, p) => p).filter((p) => !near(at(0, p), at(card, p)));
+  ok('a dark cover on a bright image', gone(1).length === 8 && gone(1).every((p) => dark(at(1, p))) && getComputedStyle(q('.key .gone')).backgroundImage.includes('52, 64, 80'));
   q('#photos button:nth-child(2)').click(); ok('the other image', near(at(0, 3), [110, 20, 60]) && q('#photos button:nth-child(2)').ariaPressed === 'true');
+  ok('a light cover on a dark image', gone(1).length === 8 && gone(1).every((p) => light(at(1, p))) && getComputedStyle(q('.key .gone')).backgroundImage.includes('195, 202, 212'));
   q('#photos button').click();
 }
 function patches() {
@@ -106,7 +110,7 @@ if command -v python3 >/dev/null; then # squares of a LLaVA-NeXT, and a rule wit
 fi
 open_page frames.html
 
-# A screenshot: kept patches have their own colour, the others are faded as in viz.css.
+# A screenshot: kept patches have their own colour, the others are covered as in viz.css.
 command -v python3 >/dev/null || { echo "SKIP: no python3 to look at the screenshot"; exit 0; }
 browse --screenshot="$WORK/shot.png" "file://$WORK/plain.html#view=mask&layer=3&keep=1"
 python3 - <<'PY' || fail "the screenshot has other colours"
@@ -136,9 +140,9 @@ def mean(box, patch):
 boxes, wrong = json.load(open("boxes.json")), 0
 own = lambda p: [40 + 60 * (p % 4), 40 + 60 * (p // 4), 60]
 for p in range(16):
-    pale = 0 if 5 <= p <= 12 else 0.66 if 1 <= p <= 4 else 0.93  # kept, gone at this layer, before
+    pale = 0 if 5 <= p <= 12 else 0.6 if 1 <= p <= 4 else 0.92  # kept, gone at this layer, before
     for card, fade in ((0, 0), (1, pale)):
-        want = [v + (g - v) * fade for v, g in zip(own(p), (231, 234, 239))]
+        want = [v + (g - v) * fade for v, g in zip(own(p), (29, 37, 48))]
         got = mean(boxes[card], p)
         if max(abs(a - b) for a, b in zip(want, got)) > (14 if fade else 6):  # thin lines through what is gone
             print("card", card, "patch", p, "is", got, "not", want)

@@ -101,8 +101,10 @@ function heatOf(card, layer) {
   return { values, low: seen[Math.floor(0.01 * (seen.length - 1))], high: seen[Math.ceil(0.99 * (seen.length - 1))] };
 }
 
+// The colours of the page, and those of the cover, which the image decides.
 let theme;
 function readTheme() {
+  document.documentElement.classList.toggle('dark-image', viz.photo(state.photo).isDark);
   const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
   theme = { ground: of('--open'), fade: +of('--fade'), fadeNew: +of('--fade-new'), rescued: of('--rescued'), lines: of('--tile-lines'), hatch: of('--hatch') };
 }
@@ -321,6 +323,7 @@ function change(by = {}) {
   Object.assign(state, by);
   const differs = (...names) => names.some((name) => before[name] !== state[name]);
   const isAll = !Object.keys(by).length;
+  if (isAll || differs('photo')) readTheme();
   showControls();
   drawCards();
   drawLegend();
@@ -357,7 +360,7 @@ function listen() {
     if (button) change({ layer: +button.dataset.layer });
   });
   all(document, '#photos button').forEach((b, i) => b.addEventListener('click', () => change({ photo: i })));
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readTheme(); change(); });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => change());
   addEventListener('hashchange', () => { readAddress(); change(); });
   let width = innerWidth;
   addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; layOut(); change(); } });
@@ -375,7 +378,6 @@ async function start() {
   byId('rows').hidden = norms.length < 2;
   byId('cuts').append(...cutModes.map(([value, text]) => make('option', { value, textContent: text })));
   readAddress();
-  readTheme();
   listen();
   document.body.classList.add('ready');
   layOut();

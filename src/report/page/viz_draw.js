@@ -37,6 +37,7 @@ const photo = memo((at) => {
   return {
     ...of, image, grey, size,
     means: meansOf(small, size),
+    isDark: isDarkOf(small),
     map: (m, layer) => map(m * n + layer),
     steps: memo((row) => stepsOf(of.rows[row])),
     attention: of.attention && { ...of.attention, rows: floats(of.attention.rows), columns: floats(of.attention.columns) },
@@ -107,6 +108,17 @@ function meansOf(pixels, size) {
   return means;
 }
 
+// Are more pixels dark than light? As figure_canvas.c counts them.
+function isDarkOf(pixels) {
+  let dark = 0, light = 0;
+  for (let i = 0; i < pixels.data.length; i += 4) {
+    const y = 0.299 * pixels.data[i] + 0.587 * pixels.data[i + 1] + 0.114 * pixels.data[i + 2];
+    dark += y < 60;
+    light += y > 170;
+  }
+  return dark > light;
+}
+
 const colour = {};
 for (const [name, hex] of Object.entries(data.colours)) colour[name] = hex.match(/.{6}/g).map((c) => '#' + c);
 const colourOf = (name, t) => colour[name][Math.round(Math.min(Math.max(t, 0), 1) * (colour[name].length - 1))];
@@ -155,7 +167,7 @@ function drawHeat(ctx, photo, values, low, high, name, strength = 0.7) {
   ctx.globalAlpha = 1;
 }
 
-// Dropped patches fade into the page; those dropped at this layer are still half visible.
+// Dropped patches are covered; those dropped at this layer are still half visible.
 function drawMask(ctx, photo, step, theme) {
   const px = ctx.canvas.width / 300;
   drawPhoto(ctx, photo.image);
@@ -168,7 +180,11 @@ function drawMask(ctx, photo, step, theme) {
   ctx.globalAlpha = 1;
   ctx.fillStyle = hatch(ctx, theme.hatch);
   for (let p = 0; p < P; p++) if (step.isGone(p)) ctx.fillRect(...boxOf(ctx.canvas, p));
-  if (step.group) outline(ctx, (p) => !step.isGone(p) && step.members(p).length > 1, (p, q) => step.group[p] === step.group[q], Math.max(1, 1.6 * px), '#fffc');
+  const isMerged = (p) => !step.isGone(p) && step.members(p).length > 1, isSame = (p, q) => step.group[p] === step.group[q];
+  if (step.group) {
+    outline(ctx, isMerged, isSame, Math.max(2, 3.2 * px), '#0007');
+    outline(ctx, isMerged, isSame, Math.max(1, 1.6 * px), '#fffc');
+  }
   const rescued = (p) => step.rescued.has(p) && !step.isGone(p);
   if (step.rescued.size) outline(ctx, rescued, () => true, Math.max(1.5, 2.4 * px), theme.rescued);
 }
