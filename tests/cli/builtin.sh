@@ -55,7 +55,7 @@ json 'd["none_below"] == 4.53'
 json 'd["parameters"] <= 3000000 and d["n_blocks"] == 12 and d["patch_size"] == 16 and d["image_size"] == 160'
 json 'sum(t["bytes"] for t in d["tensors"]) < 6000000'
 run 0 "$RENYI" flops --prune "mosaic keep=0.7 layers=0,3,6"
-run 0 "$RENYI" bench --no-peak -b 1 -t 1 -r 1 -o json
+run 0 "$RENYI" bench --no-peak -b 1 -t 1 --repetitions 1 --format json
 run 0 "$RENYI" viz "${images[0]}" --figure overlay -o ball.png
 out_has "golf ball"
 mkdir -p photos/n03445777 photos/n03888257 # WordNet ids, as Imagenette's folders

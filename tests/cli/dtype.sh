@@ -12,7 +12,7 @@ done
 classify() { "$RENYI" classify -m toy.safetensors --json photos/000/0.ppm "$@"; }
 eval_toy() { "$RENYI" eval -m toy.safetensors --json photos "$@"; }
 inspect() { "$RENYI" inspect toy.safetensors --json "$@"; }
-bench() { "$RENYI" bench -m toy.safetensors -b 1 -t 1 -r 3 --no-peak -o json "$@"; }
+bench() { "$RENYI" bench -m toy.safetensors -b 1 -t 1 --repetitions 3 --no-peak --format json "$@"; }
 sweep() { "$RENYI" sweep -m toy.safetensors --data-dir photos --prune none --json "$@"; }
 tune() { "$RENYI" tune -m toy.safetensors photos --target-gmacs 1 --prune 'evit keep=0.5 layers=0' --image-size 224 --json "$@"; }
 paper() { "$RENYI" paper -m toy.safetensors --table 9 --json "$@"; }
@@ -67,9 +67,9 @@ run 0 bench --cpu scalar --dtype f32,int8 --prune "naive p=16 layers=0"
 json '[(r["dtype"], r["policy"].split()[0]) for r in d["results"]] == [(t, p) for t in ("f32", "int8") for p in ("none", "naive")]'
 json '[r["speedup"] is None for r in d["results"]] == [True, True, False, False] and d["results"][3]["speedup"] > 0'
 json '[r["mac_ratio"] is None for r in d["results"]] == [True, False, True, False] and d["results"][1]["mac_ratio"] == d["results"][3]["mac_ratio"]'
-run 0 bench --cpu scalar --dtype int8,f32 -o md
+run 0 bench --cpu scalar --dtype int8,f32 --format md
 out_has "| x int8 |"
-run 0 bench --cpu scalar --dtype f32,int8 -o csv
+run 0 bench --cpu scalar --dtype f32,int8 --format csv
 out_has "mac_ratio,speedup"
 for words in f32, ,f32 f32,,int8 default f32,f32,f32,f32,f32,f32,f32,f32,f32; do
   run 2 bench --dtype $words

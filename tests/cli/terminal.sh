@@ -108,7 +108,7 @@ python3 - "$RENYI" <<'P' || fail "CSV"
 import hostile, shutil, subprocess, sys
 name = b"m\x1b[31m\xc2\x9b\xe2\x80\xae.safetensors"
 shutil.copy("toy.safetensors", name)
-argv = [sys.argv[1], "bench", "-q", "-m", name, "-b", "1", "-t", "1", "-r", "1", "--no-peak", "-o", "csv"]
+argv = [sys.argv[1], "bench", "-q", "-m", name, "-b", "1", "-t", "1", "--repetitions", "1", "--no-peak", "--format", "csv"]
 assert name in subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout
 hostile.show_in_terminal([sys.argv[1]] + argv[1:], "out")
 text = hostile.check("out", "\r")

@@ -77,8 +77,10 @@ usage "is not a number" classify -m x --crop-pct nan a
 usage "center|squash|border" classify -m x --crop-mode middle a
 usage "auto|scalar" classify -m x --cpu neon a
 usage "models are given with -m" bench model.safetensors
-usage "md|csv|json" bench -m x -o xml
 usage "md|csv|json" bench -m x --format xml
+usage "unknown option '-r'" bench -m x -r 3 # --r N is merging
+usage "unknown option '-o'" bench -m x -o json
+usage "unknown option '-r'" pull -r main owner/name
 usage "from 1 to" bench -m x -b 1,0
 usage "from 1 to" bench -m x -b ,
 usage "more than" bench -m x -b 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
@@ -131,6 +133,6 @@ run 0 "$RENYI" classify -q -t 1000 "$RENYI_SRC/assets/golf_ball.png" -m toy.safe
 [ ! -s err ] || fail "-q"
 run 0 "$RENYI" classify -t 1 "$RENYI_SRC/assets/golf_ball.png" -m toy.safetensors
 ! grep -q warning err || fail "one thread"
-run 0 "$RENYI" bench --no-peak -m toy.safetensors -b 1 -t 1,64 -r 1
+run 0 "$RENYI" bench --no-peak -m toy.safetensors -b 1 -t 1,64 --repetitions 1
 err_has "warning: --threads 64"
 echo "usage: ok"

@@ -31,8 +31,7 @@ static const char *argument_of(const option *o)
 /* Calls `put` for every option that is shown, and for headings. */
 static void each_option(const verb_syntax *syntax, void (*put)(const option *o))
 {
-    for (size_t i = 0; i < syntax->n_options; i++)
-        if (syntax->options[i].help) put(&syntax->options[i]);
+    for (size_t i = 0; i < syntax->n_options; i++) put(&syntax->options[i]);
     for (size_t i = 0; i < sizeof common / sizeof *common; i++) put(&common[i]);
 }
 

@@ -219,7 +219,7 @@ static int unknown_option(const cursor *c, const char *name)
     size_t count = 3;
 
     for (size_t i = 0; i < c->syntax->n_options && count < MAX_NAMES; i++)
-        if (c->syntax->options[i].kind != OPTION_HEADING && c->syntax->options[i].help)
+        if (c->syntax->options[i].kind != OPTION_HEADING)
             names[count++] = c->syntax->options[i].name;
     const char *nearest = nearest_name(name, names, count);
     if (nearest)

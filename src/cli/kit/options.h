@@ -39,8 +39,8 @@ typedef struct option {
     option_kind kind;
     void *value;          /* of the type that `kind` gives */
     const char *argument; /* its name in the help; for OPTION_CHOICE the choices: "md|csv|json" */
-    const char *help;     /* NULL = works, but is not shown */
-    uint64_t min, max;    /* OPTION_COUNT(S); max 0 = no limit */
+    const char *help;
+    uint64_t min, max; /* OPTION_COUNT(S); max 0 = no limit */
 } option;
 
 typedef struct verb_syntax {

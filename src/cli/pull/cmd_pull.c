@@ -241,7 +241,6 @@ int cmd_pull(int argc, char **argv)
     cli_strings arguments = {0};
     const option table[] = {
         {"revision", 0, OPTION_STRING, &a.revision, "REV", "branch, tag or commit (main)", 0, 0},
-        {"revision", 'r', OPTION_STRING, &a.revision, "REV", NULL, 0, 0},
         {"force", 'f', OPTION_FLAG, &a.force, "", "download again what is already in the cache", 0,
          0},
         {"retries", 0, OPTION_COUNT, &a.retries, "N", "attempts after a cut connection (3)", 0,
