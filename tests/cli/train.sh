@@ -30,9 +30,19 @@ err_has "val-dir photos/val"
 err_has "before the first update; val loss"
 err_has "epoch 1: loss"
 err_has "epoch 2: loss" # counted as renyi plot does
-best=$(sed -n 's/.* after epoch \([0-9]*\) (best.*/\1/p' out)
+best=$(sed -n 's/.* in epoch \([0-9]*\) (best.*/\1/p' out)
 run 0 "$RENYI" plot run --json
 json "d[\"runs\"][0][\"best_epoch\"] == $best and d[\"runs\"][0][\"epochs\"] == 2"
+# --- stopped inside the first epoch, of 4 updates ---
+run 0 train "${toy[@]}" --data-dir photos --steps 1 -o part
+out_has ", 0.25 epochs, 1 update, "
+grep -q 'best .* in epoch 1 (best.safetensors)' out || fail "the best of a part of an epoch"
+err_has "epoch 1, up to update 1: loss"
+run 0 "$RENYI" plot part
+grep -Eq ' 0\.25 +1 .* \(0\.25\) ' out || fail "plot of a part of an epoch"
+run 0 train --resume --steps 4 -o part
+out_has ", 1 epoch, 4 updates, "
+err_has "epoch 1: loss"
 for f in log.jsonl {checkpoint,model,model-ema,best}.safetensors; do [ -s "run/$f" ] || fail "no $f"; done
 head -1 run/log.jsonl >out
 json 'd["kind"] == "config" and d["settings"]["batch-size"] == "8" and d["steps_per_epoch"] == 4 and d["classes"] == 3'

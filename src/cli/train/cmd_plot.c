@@ -72,9 +72,9 @@ static void add_best(plot_report *r)
     int n = 0;
 
     for (uint32_t i = 0; i < r->v.n; i++)
-        if (isfinite(r->v.infos[i].best_top1))
+        if (isfinite(r->v.infos[i].best_top1)) /* inside an epoch at the end of train --steps */
             c->cells[i] =
-                cli_format("%.2f (%.0f)", r->v.infos[i].best_top1, r->v.infos[i].best_epoch),
+                cli_format("%.2f (%.4g)", r->v.infos[i].best_top1, r->v.infos[i].best_epoch),
             n++;
     if (!n) r->n_columns--;
 }

@@ -75,8 +75,8 @@ static json_t *score_json(const renyi_train_score *s)
                      "top5", json_number(s->top5));
 }
 
-/* People count epochs from 1, as renyi plot does: best_epoch is how many were done. The library and
- * the log count from 0; before the first update this is 0. */
+/* People count epochs from 1: best_epoch is the number of the epoch that the best is from. The
+ * library and the log count from 0; before the first update this is 0. */
 static void put_json(const train_arguments *a, const renyi_train_info *info,
                      const renyi_train_result *r, int is_interrupted)
 {
@@ -91,6 +91,15 @@ static void put_json(const train_arguments *a, const renyi_train_info *info,
         is_interrupted));
 }
 
+/* With the part of the epoch that the run stopped in, as renyi plot counts them. */
+static double epochs_done(const renyi_train_info *info, const renyi_train_result *r)
+{
+    const double each = (double)info->steps_per_epoch, whole = (double)r->epochs;
+    const double part = ((double)r->steps - whole * each) / each;
+
+    return whole + fmin(fmax(part, 0), 1);
+}
+
 static void put_result(const train_arguments *a, const renyi_train *t, int is_interrupted)
 {
     renyi_train_info info;
@@ -102,8 +111,10 @@ static void put_result(const train_arguments *a, const renyi_train *t, int is_in
         put_json(a, &info, &r, is_interrupted);
         return;
     }
-    cli_print("%s: %s, %llu epochs, %llu updates, %.0f s\n", a->out, info.architecture,
-              (unsigned long long)r.epochs, (unsigned long long)r.steps, r.seconds);
+    const double epochs = epochs_done(&info, &r);
+    cli_print("%s: %s, %.4g epoch%s, %llu update%s, %.0f s\n", a->out, info.architecture, epochs,
+              epochs == 1 ? "" : "s", (unsigned long long)r.steps, r.steps == 1 ? "" : "s",
+              r.seconds);
     if (!isnan(r.train_loss)) printf("  training loss  %.4f in the last epoch\n", r.train_loss);
     if (!isnan(r.val.top1))
         printf("  weights        top-1 %.2f %%, top-5 %.2f %%, loss %.4f\n", r.val.top1, r.val.top5,
@@ -112,7 +123,7 @@ static void put_result(const train_arguments *a, const renyi_train *t, int is_in
         printf("  running mean   top-1 %.2f %%, top-5 %.2f %%, loss %.4f\n", r.ema.top1, r.ema.top5,
                r.ema.loss);
     if (!isnan(r.best_top1))
-        printf("  best           top-1 %.2f %% after epoch %llu (best.safetensors)\n", r.best_top1,
+        printf("  best           top-1 %.2f %% in epoch %llu (best.safetensors)\n", r.best_top1,
                (unsigned long long)(r.best_epoch + 1));
 }
 
@@ -124,6 +135,7 @@ typedef struct train_progress {
     const char *title; /* of the bar that is shown; NULL = none */
     uint64_t log_freq;
     uint64_t begun; /* updates done before this process */
+    uint64_t steps_per_epoch;
     double start_ms;
     double loss; /* smoothed, for the bar */
 } train_progress;
@@ -193,9 +205,12 @@ static int on_eval(void *user, uint64_t done, uint64_t total)
 
 static void on_epoch(void *user, const renyi_train_epoch *e)
 {
-    char score[160] = "", mean[64] = "", time[32];
+    train_progress *p = user;
+    char score[160] = "", mean[64] = "", time[32], up_to[64] = "";
 
-    hide_bar(user);
+    hide_bar(p);
+    if (e->step < (e->epoch + 1) * p->steps_per_epoch)
+        snprintf(up_to, sizeof up_to, ", up to update %llu", (unsigned long long)e->step);
     if (!isnan(e->ema.top1)) snprintf(mean, sizeof mean, ", averaged weights %.2f %%", e->ema.top1);
     if (!isnan(e->val.top1))
         snprintf(score, sizeof score, "; val loss %.4f, top-1 %.2f %%%s, top-5 %.2f %%%s",
@@ -203,7 +218,7 @@ static void on_epoch(void *user, const renyi_train_epoch *e)
     if (e->epoch == RENYI_TRAIN_START)
         cli_note("before the first update%s", score);
     else
-        cli_note("epoch %llu: loss %.4f, lr %.3g%s; %s", (unsigned long long)e->epoch + 1,
+        cli_note("epoch %llu%s: loss %.4f, lr %.3g%s; %s", (unsigned long long)e->epoch + 1, up_to,
                  e->train_loss, e->lr, score, duration(time, e->seconds));
 }
 
@@ -228,6 +243,7 @@ static int run_training(const train_arguments *a, renyi_train *t, train_progress
 
     renyi_train_get_info(t, &info);
     p->begun = info.first_step;
+    p->steps_per_epoch = info.steps_per_epoch;
     p->start_ms = cli_now_ms();
     if (a->resume && info.first_step >= info.total_steps)
         cli_note("nothing to do: all %llu updates are done; give more with --epochs N or --steps N",
