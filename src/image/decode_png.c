@@ -196,7 +196,7 @@ static renyi_status take_output(png_job *job)
         return ry_image_new(&job->image, &job->rgb, job->in, h->width, h->height, job->err);
     if (channels_of(h->color) != 1)
         return ry_fail(job->err, RENYI_ERR_UNSUPPORTED, -1,
-                       "PNG: %s instead of one number per pixel; save it as grey or with a palette",
+                       "PNG: %s instead of one number per pixel; save it as gray or with a palette",
                        h->color == RY_PNG_RGB ? "RGB" : "an alpha channel");
     job->values = ry_alloc(job->in->allocator, h->height, h->width);
     return job->values ? RENYI_OK : ry_fail_nomem(job->err, (size_t)h->height * h->width);

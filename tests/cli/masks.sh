@@ -75,7 +75,7 @@ json 'd["images"] == 1 and d["one_sided"] == 1 and d["n_failed"] == 4'
 err_lines 4
 err_has "0.ppm: mask: no .png file of this name in masks"
 err_has "1.ppm: mask: 41 x 30 pixels for an image of 40 x 30"
-err_has "2.ppm: mask: PNG: RGB instead of one number per pixel; save it as grey or with a palette"
+err_has "2.ppm: mask: PNG: RGB instead of one number per pixel; save it as gray or with a palette"
 err_has "3.ppm: mask: PNG: truncated"
 rm masks/5.png
 run 1 study --json --metrics random

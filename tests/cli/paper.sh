@@ -53,7 +53,7 @@ first = rows[0]
 assert (first["table"], first["method"], first["paper_top1"]) == ("1", "cls", "66.1") and "layers=0,3,6" in first["policy"]
 P
 
-# --- over data sets: CLIP and TCA ---
+# --- over datasets: CLIP and TCA ---
 run 0 paper --table 4,5 --csv sets.csv
 [ "$(grep -c '^Table ' out)" -eq 2 ] || fail "two tables"
 out_has "  ImageNet-R       77.55 no weights  66.04 no weights    72.10 no weights"

@@ -26,7 +26,7 @@ done
 printf '#version: 0.2\nc a\nca t</w>\n' >"$(cached openai/clip-vit-base-patch16)/bpe_simple_vocab_16e6.txt"
 python3 "$RENYI_SRC/tests/fixtures/make_llava.py" "$(cached llava-hf/llava-1.5-7b-hf)" side=336 context=1024
 
-# --- folders: images of three classes, a data set of each table of CLIP, POPE's questions ---
+# --- folders: images of three classes, a dataset of each table of CLIP, POPE's questions ---
 mkdir -p imagenet/{train,val}/{a,b,c} data/oxford_pets/images data/imagenet-rendition/{n01443537,n01484850} val2014 coco_pope
 for part in train val; do
   i=0

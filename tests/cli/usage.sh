@@ -43,7 +43,11 @@ for verb in renyi.1 $verbs; do
   if grep -nE -- '--(keep-rate|keep-tokens|drop-loc|norm|rescue|fuse-token|img-size|colours|unlabelled|calib-photos|depth) ' page >&2; then
     fail "$verb: the page shows an old name"
   fi
+  if grep -nEi '\<(data sets?|quantis|colour|grey)' page >&2; then fail "$verb: the page has another spelling"; fi
 done
+if grep -nEi '\<(data sets?|quantis|grey)' "$RENYI_SRC"/{README,CHANGELOG,SECURITY}.md "$RENYI_SRC"/docs/*.md >&2; then
+  fail "a document has another spelling than the help pages"
+fi
 [ "$(sort -u letters | wc -l)" -gt 10 ] || fail "no letters found in the help pages"
 twice=$(sort -u letters | cut -c1 | uniq -d)
 [ -z "$twice" ] || fail "letters with two meanings: $twice"

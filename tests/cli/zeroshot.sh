@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi zeroshot: folders and known data sets, templates, --adapt; sweeps of CLIP models; errors.
+# renyi zeroshot: folders and known datasets, templates, --adapt; sweeps of CLIP models; errors.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
@@ -69,7 +69,7 @@ for i in 1 2; do run 0 zeroshot --data-dir photos --shard $i/2 --log-samples par
 run 0 "$RENYI" merge all.jsonl part1.jsonl part2.jsonl --json
 json 'd["results"][0]["images"] == 9'
 
-# --- a data set by name, and its results in the paper's table ---
+# --- a dataset by name, and its results in the paper's table ---
 mkdir -p oxford_pets/images
 for i in 0 1 2 3; do cp "photos/cat/2.ppm" "oxford_pets/images/$i.ppm"; done
 echo '{"train": [], "val": [], "test": [["0.ppm", 0, "abyssinian"], ["1.ppm", 1, "basset_hound"], ["2.ppm", 0, "abyssinian"], ["3.ppm", 1, "basset_hound"]]}' \
@@ -87,7 +87,7 @@ json 'd["photos"] == 3 and d["classes_seen"] == 1'
 mkdir -p parts/images parts/masks
 cp photos/cat/2.ppm parts/images/a.ppm && cp photos/cat/2.ppm parts/masks/a.ppm
 run 1 zeroshot --data-dir parts
-err_has 'parts: its folders, "images" and "masks", are parts of a data set, not classes'
+err_has 'parts: its folders, "images" and "masks", are parts of a dataset, not classes'
 run 2 zeroshot --data-dir photos --collection pots
 err_has "pets"
 

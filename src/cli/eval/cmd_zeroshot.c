@@ -30,13 +30,13 @@ static void note_classes(const zeroshot_classes *c)
     static const char *const from[] = {"the model",
                                        "the folders",
                                        "--class-names",
-                                       "the data set",
+                                       "the dataset",
                                        "classnames.txt",
                                        "WordNet (ImageNet's first)",
                                        "CLIP's list for ImageNet"};
 
     cli_note("classes: %u, names from %s%s%s; templates: %s (%zu)", c->n_classes,
-             from[c->data.names_from], c->data.collection ? "; data set " : "",
+             from[c->data.names_from], c->data.collection ? "; dataset " : "",
              c->data.collection ? c->data.collection : "", c->title, c->sentences.count);
 }
 
@@ -127,7 +127,7 @@ static option_outcome parse_options(zeroshot_options *o, int argc, char **argv,
         {"model", 'm', OPTION_STRING, &e->model, "CLIP",
          "file, directory, or Hugging Face name in the cache", 0, 0},
         {"data-dir", 0, OPTION_STRING, &e->data, "DIR",
-         "a data set by its layout, DIR/class/*.jpg, or a split or list", 0, 0},
+         "a dataset by its layout, DIR/class/*.jpg, or a split or list", 0, 0},
         ZEROSHOT_OPTION_ROWS(&o->z),
         CHOICE_OPTION_ROWS(e),
         PRUNE_OPTION_ROWS(&e->prune),
@@ -142,7 +142,7 @@ static option_outcome parse_options(zeroshot_options *o, int argc, char **argv,
         "zeroshot", "-m CLIP --data-dir DIR [--templates T] [--prune POLICY]... [options]",
         "Accuracy of a CLIP model that was not trained on the classes: every class name is put into every\n"
         "template, the text tower turns them into one embedding per class, and an image belongs to the\n"
-        "nearest one. Names are those of the folders, of a list, or of the data set. The fifteen data sets\n"
+        "nearest one. Names are those of the folders, of a list, or of the dataset. The fifteen datasets\n"
         "of docs/DATASETS.md are known by name, with their templates. Embeddings of classes are cached.\n"
         "Policies, statistics, logs, shards and mpirun work as in 'renyi eval'. With --adapt tca every policy\n"
         "except 'none' learns from the images it has seen; they come in random order (--seed), one by one.",

@@ -104,7 +104,7 @@ void eval_note_data(const eval_arguments *a, const renyi_dataset_info *found)
                                         "a class name of the model",
                                         "a name in the class map",
                                         "the position of its folder in byte order",
-                                        "given by the data set's own list"};
+                                        "given by the dataset's own list"};
     char chosen[64] = "", seen[64] = "";
 
     if (a->limit && a->shuffle)

@@ -14,7 +14,7 @@
 
 typedef struct zeroshot_arguments {
     const char *collection, *class_names, *cache;
-    cli_strings templates; /* as given; none = the data set's, or "simple" */
+    cli_strings templates; /* as given; none = the dataset's, or "simple" */
     text_arguments text;
 } zeroshot_arguments;
 
@@ -22,18 +22,18 @@ typedef struct zeroshot_arguments {
 /* clang-format off */
 #define ZEROSHOT_OPTION_ROWS(z) \
     {"templates", 0, OPTION_STRINGS, &(z)->templates, "NAME|FILE|TEXT", "sentences with {} for the class: imagenet80, a file, 'a {}.'; may be repeated", 0, 0}, \
-    {"collection", 0, OPTION_STRING, &(z)->collection, "NAME", "which data set DIR is: pets, ..., or none (by DIR's name or its split)", 0, 0}, \
-    {"class-names", 0, OPTION_STRING, &(z)->class_names, "FILE", "names, one per line; of ImageNet also clip or wordnet (the data set's)", 0, 0}, \
+    {"collection", 0, OPTION_STRING, &(z)->collection, "NAME", "which dataset DIR is: pets, ..., or none (by DIR's name or its split)", 0, 0}, \
+    {"class-names", 0, OPTION_STRING, &(z)->class_names, "FILE", "names, one per line; of ImageNet also clip or wordnet (the dataset's)", 0, 0}, \
     TEXT_OPTION_ROWS(&(z)->text), \
     {"cache", 0, OPTION_STRING, &(z)->cache, "FILE|DIR|none", "where the embeddings of the classes are kept (the user's cache folder)", 0, 0}
 /* clang-format on */
 
 void zeroshot_arguments_free(zeroshot_arguments *z);
 
-/* The class names of a data set and the sentences that they are put into. */
+/* The class names of a dataset and the sentences that they are put into. */
 typedef struct zeroshot_classes {
     renyi_dataset_info data;
-    const char *const *names; /* [n_classes] the data set's */
+    const char *const *names; /* [n_classes] the dataset's */
     uint32_t n_classes;
     cli_strings sentences; /* each with {} */
     char *title;           /* of the templates: "imagenet80"; owned */
@@ -96,7 +96,7 @@ int adapt_is_on(const adapt_arguments *a);
 /* Checks the options by themselves. Returns an exit code. */
 int adapt_check(const char *verb, const adapt_arguments *a);
 
-/* For the policies of a model. Parameters come from the options, else from the data set
+/* For the policies of a model. Parameters come from the options, else from the dataset
  * (collection; NULL = none), else from the library. Returns an exit code; adapt_free either way. */
 int adapt_open(adaptation *out, const char *verb, const adapt_arguments *a, const char *collection,
                const renyi_model *model, const cli_strings *policies);

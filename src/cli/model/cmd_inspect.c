@@ -156,7 +156,7 @@ static void put_text(const renyi_model_info *info, const tensor_list *list, int 
     printf("MACs per image  %.3f G\n", i.macs * 1e-9);
     tensor_list_put_dtypes(list);
     if (i.quantization) {
-        printf("quantised       ");
+        printf("quantized       ");
         cli_put_clean(stdout, i.quantization);
         putchar('\n');
     }

@@ -90,8 +90,8 @@ static option_outcome parse_options(paper_arguments *a, int argc, char **argv,
         "with 95 % intervals and paired tests, of the models given with -m or, without -m, of the paper's\n"
         "models in the Hugging Face cache. For other models the same tables are made beside the paper's.\n"
         "What could not be run is marked. Each image is decoded once for all policies.\n"
-        "Tables 4 and 5, CLIP and TCA on fifteen data sets: GFLOPs, and accuracies from --results files of\n"
-        "renyi zeroshot, one per data set. Tables 6 and 12, LLaVA on ten benchmarks: scores from --results\n"
+        "Tables 4 and 5, CLIP and TCA on fifteen datasets: GFLOPs, and accuracies from --results files of\n"
+        "renyi zeroshot, one per dataset. Tables 6 and 12, LLaVA on ten benchmarks: scores from --results\n"
         "files of renyi vqa. Table 13, fine-tuning: GFLOPs, and accuracies of runs of renyi train, whose\n"
         "folders are given with --results. Table 16: their recipe.",
         "  renyi paper\n"

@@ -18,7 +18,7 @@ int paper_same_policy(const char *a, const char *b);
 /* The string under a key, or NULL. */
 const char *paper_json_string(const json_t *object, const char *key);
 
-/* ---- surveys: CLIP and TCA over data sets -------------------------------------------------- */
+/* ---- surveys: CLIP and TCA over datasets -------------------------------------------------- */
 
 /* What is printed beside one of the paper's figures. */
 typedef struct survey_cell {
@@ -53,7 +53,7 @@ int paper_surveys_take(paper_surveys *list, const char *file, const json_t *docu
 
 int paper_survey_is_own(const paper_survey *s); /* are the results of the paper's own model? */
 int paper_surveys_are_measured(const paper_surveys *list);
-/* The mean of a column; NaN unless all its data sets were run. */
+/* The mean of a column; NaN unless all its datasets were run. */
 double paper_survey_mean(const paper_survey *s, size_t column);
 
 void paper_survey_text(const paper_surveys *list, int is_markdown);

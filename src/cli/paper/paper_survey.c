@@ -1,4 +1,4 @@
-/* paper_survey.c - the paper's tables over data sets: results of renyi zeroshot put into them.
+/* paper_survey.c - the paper's tables over datasets: results of renyi zeroshot put into them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/paper/paper_given.h"
 
@@ -195,7 +195,7 @@ int paper_surveys_take(paper_surveys *list, const char *file, const json_t *docu
     s->architecture = paper_json_string(s->document, "architecture");
     if (!s->collection || !s->model || !s->architecture ||
         !json_is_array(json_object_get(s->document, "results"))) {
-        cli_error("%s: not the JSON of renyi zeroshot on a known data set: 'collection', 'model', "
+        cli_error("%s: not the JSON of renyi zeroshot on a known dataset: 'collection', 'model', "
                   "'architecture' and 'results' are needed",
                   s->file);
         return CLI_FAILED;

@@ -1,4 +1,4 @@
-/* paper_survey_report.c - the paper's tables over data sets as text, Markdown, JSON and CSV.
+/* paper_survey_report.c - the paper's tables over datasets as text, Markdown, JSON and CSV.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/output.h"
 #include "cli/paper/paper_given.h"

@@ -282,7 +282,7 @@ static option_outcome parse_options(plot_arguments *a, int argc, char **argv, cl
     };
     const verb_syntax syntax = {
         "plot", "RUN... [-o FILE.svg|FILE.html] [options]",
-        "Draws loss and accuracy of training runs over time, each run as a line with its own colour and\n"
+        "Draws loss and accuracy of training runs over time, each run as a line with its own color and\n"
         "dashes, and prints their last numbers. Without -o it draws in the terminal. RUN is a folder of\n"
         "'renyi train' or a log.jsonl, also of a run that was interrupted or is still going on; A+B is one\n"
         "run in two stages. The page is one self-contained file and shows the values under the pointer.",

@@ -2,7 +2,7 @@
  * own is taken to know.
  *
  * The names are those of renyi_imagenet_name (renyi/eval.h), which imagenet_names_tables.c has.
- * They belong to the engine because renyi_model_label returns them; data sets find classes by them,
+ * They belong to the engine because renyi_model_label returns them; datasets find classes by them,
  * too.
  *
  * SPDX-License-Identifier: Apache-2.0 */

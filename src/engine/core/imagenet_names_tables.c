@@ -1,5 +1,5 @@
 /* imagenet_names_tables.c - names of the 1000 classes of ImageNet-1k in the order every model uses:
- * by WordNet identifier. They are facts about the data set.
+ * by WordNet identifier. They are facts about the dataset.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "engine/core/imagenet.h"

@@ -1,5 +1,5 @@
 /* imagenet_wnids_tables.c - the WordNet ids of ImageNet-1k's classes: the i-th in ascending order
- * is class i of every model. They are facts about the data set.
+ * is class i of every model. They are facts about the dataset.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/imagenet.h"
 

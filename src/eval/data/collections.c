@@ -1,4 +1,4 @@
-/* collections.c - the table of known data sets (lists/collections.txt, built in), and where one is
+/* collections.c - the table of known datasets (lists/collections.txt, built in), and where one is
  * on the disk: in the layout of CoOp, of TCA, or just its images.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _XOPEN_SOURCE 700 /* realpath */
@@ -135,8 +135,7 @@ renyi_status renyi_collection_find(const char *word, renyi_collection *out, reny
         snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", out->name);
     }
     *out = (renyi_collection){.n_classes = 0};
-    return ry_fail(err, RENYI_ERR_ARG, -1, "unknown data set \"%.60s\"; known are: %s", word,
-                   names);
+    return ry_fail(err, RENYI_ERR_ARG, -1, "unknown dataset \"%.60s\"; known are: %s", word, names);
 }
 
 /* ---- on the disk --------------------------------------------------------------------------- */
@@ -191,7 +190,7 @@ static renyi_status find_images(ry_place *out, const renyi_collection *c, ry_poo
     return RENYI_OK;
 }
 
-/* Sets *out only if the data set is at `root`. */
+/* Sets *out only if the dataset is at `root`. */
 static renyi_status try_root(ry_place *out, const renyi_collection *c, const char *root,
                              ry_pool *pool, renyi_error *err)
 {
@@ -217,7 +216,7 @@ static renyi_status try_folder(ry_place *out, const renyi_collection *c, const c
     return data ? try_root(out, c, data, pool, err) : ry_fail_nomem(err, strlen(folder));
 }
 
-/* `path` itself, and the folders below it that have a name of the data set. */
+/* `path` itself, and the folders below it that have a name of the dataset. */
 static renyi_status try_roots(ry_place *out, const renyi_collection *c, const char *path,
                               ry_pool *pool, renyi_error *err)
 {
@@ -234,7 +233,7 @@ static renyi_status try_roots(ry_place *out, const renyi_collection *c, const ch
     return RENYI_OK;
 }
 
-/* A split file of any data set: the first in byte order, so that messages are stable. */
+/* A split file of any dataset: the first in byte order, so that messages are stable. */
 static const char *find_any_split(const char *path, ry_pool *pool)
 {
     static const char prefix[] = "split_zhou_";
@@ -257,12 +256,12 @@ static renyi_status fail_absent(const renyi_collection *c, const char *path, ry_
     if (*c->list)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%.160s: not %s: no %s here or in %s/%s%.60s%s",
                        path, c->title, c->list, c->folder, other ? "; but there is " : "",
-                       other ? other : "", other ? ", of another data set" : "");
+                       other ? other : "", other ? ", of another dataset" : "");
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
                    "%.160s: not %s: no class folders (n01440764, ... or 0, 1, ...) here, in %s or "
                    "in %s/%s%.60s%s",
                    path, c->title, c->photos, c->folder, other ? "; but there is " : "",
-                   other ? other : "", other ? ", of another data set" : "");
+                   other ? other : "", other ? ", of another dataset" : "");
 }
 
 renyi_status ry_collection_place(ry_place *out, const renyi_collection *c, const char *path,
@@ -298,7 +297,7 @@ static int ends_in(ry_text path, ry_text name, ry_text *stem)
     return 1;
 }
 
-/* Does the folder have a name of the data set, or is it the images folder in one that has? */
+/* Does the folder have a name of the dataset, or is it the images folder in one that has? */
 static int is_folder_of(const renyi_collection *c, ry_text path)
 {
     ry_text rest = ry_text_of(c->photos), word, stem;
@@ -344,7 +343,7 @@ renyi_status ry_collection_guess(renyi_collection *out, const char *path, ry_poo
         RY_TRY(check_collection(&is_it, &c, path, whole, pool, err));
         if (is_it && *out->name)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "%.160s: this may be %s (%s) or %s (%s); name the data set", path,
+                           "%.160s: this may be %s (%s) or %s (%s); name the dataset", path,
                            out->title, *out->list ? out->list : out->folder, c.title,
                            *c.list ? c.list : c.folder);
         if (is_it) *out = c;

@@ -22,10 +22,10 @@ typedef struct ry_class_folder {
     uint32_t label;
 } ry_class_folder;
 
-/* Classes that the data set defines itself (own_classes), not the model. */
+/* Classes that the dataset defines itself (own_classes), not the model. */
 typedef struct ry_own {
     int is_on;
-    renyi_collection set;      /* set.name "" = not a known data set */
+    renyi_collection set;      /* set.name "" = not a known dataset */
     const char *root;          /* its folder */
     const char **names;        /* [info.n_classes] in the pool; NULL = not known yet */
     renyi_names_from imagenet; /* names of ImageNet's classes that class_names asks for;
@@ -95,9 +95,9 @@ renyi_status ry_dataset_real(renyi_dataset *d, const char *images, const char *f
 renyi_status ry_dataset_valid(renyi_dataset *d, const char *images, const char *file,
                               const void *bytes, size_t size, renyi_error *err) RENYI_CHECK;
 
-/* ---- dataset_own.c: classes of the data set ------------------------------------------------- */
+/* ---- dataset_own.c: classes of the dataset ------------------------------------------------- */
 
-/* Lists images by the data set's own classes instead of the model's. */
+/* Lists images by the dataset's own classes instead of the model's. */
 renyi_status ry_dataset_own(renyi_dataset *d, const char *path, const renyi_model *m,
                             const renyi_dataset_options *o, renyi_error *err) RENYI_CHECK;
 /* Makes n classes without names; then names one of them, with a copy. */

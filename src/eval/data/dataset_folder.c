@@ -110,7 +110,7 @@ static renyi_status label_by_order(renyi_dataset *d, const char *path, const ry_
     return RENYI_OK;
 }
 
-/* By the data set's own classes. */
+/* By the dataset's own classes. */
 static renyi_status label_own(renyi_dataset *d, const char *path, const ry_folder *folders,
                               uint32_t *labels, renyi_error *err)
 {
@@ -193,7 +193,7 @@ static int is_part(const char *folder)
     return 0;
 }
 
-/* A data set with own classes needs folders that are not the parts of a data set. */
+/* A dataset with own classes needs folders that are not the parts of a dataset. */
 static renyi_status check_own_folders(const char *path, const ry_folder *folders, renyi_error *err)
 {
     if (!folders->count)
@@ -202,12 +202,12 @@ static renyi_status check_own_folders(const char *path, const ry_folder *folders
     for (size_t i = 0; i < folders->count; i++)
         if (!is_part(folders->items[i].name)) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "%.200s: folders like \"%s\" are parts of a data set, not classes; give one of "
+                   "%.200s: folders like \"%s\" are parts of a dataset, not classes; give one of "
                    "these folders",
                    path, folders->items[0].name);
 }
 
-/* "val" or "validation" if all folders are parts of a data set; else NULL. */
+/* "val" or "validation" if all folders are parts of a dataset; else NULL. */
 static const char *validation_part(const ry_folder *folders)
 {
     const char *found = NULL;

@@ -1,4 +1,4 @@
-/* dataset_own.c - data sets that define their own classes: known ones in their usual layouts, and
+/* dataset_own.c - datasets that define their own classes: known ones in their usual layouts, and
  * any folder of class folders.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
@@ -51,11 +51,10 @@ static renyi_status find_kind(const renyi_dataset *d, const char *path, const ch
         const folder_kind now = kind_of(folders[i], &classes[i]);
         if (i == 0) *kind = now;
         if (now != *kind)
-            return ry_fail(
-                err, RENYI_ERR_FORMAT, -1,
-                "%.160s: folder \"%.60s\" is %s, but \"%.60s\" %s: are several data sets "
-                "mixed here?",
-                path, folders[0], kinds[*kind], folders[i], kinds[now]);
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "%.160s: folder \"%.60s\" is %s, but \"%.60s\" %s: are several datasets "
+                           "mixed here?",
+                           path, folders[0], kinds[*kind], folders[i], kinds[now]);
         if (*d->own.set.name && (now == NAME || classes[i] >= RY_IMAGENET_CLASSES))
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
                            "%.160s: folder \"%.60s\" is not a class of %s: wanted WordNet ids "
@@ -66,7 +65,7 @@ static renyi_status find_kind(const renyi_dataset *d, const char *path, const ch
 }
 
 /* classnames.txt in the folder of the images, in one of the two above it (by the text of the path,
- * links are not resolved), or in the folder of the data set; NULL = none. */
+ * links are not resolved), or in the folder of the dataset; NULL = none. */
 static renyi_status find_classnames(renyi_dataset *d, const char *path, const char **found,
                                     renyi_error *err)
 {
@@ -159,7 +158,7 @@ static renyi_status label_names(renyi_dataset *d, const char *const *folders, si
     return RENYI_OK;
 }
 
-/* Names of the parts of a data set, which are not classes. */
+/* Names of the parts of a dataset, which are not classes. */
 static int is_part_name(const char *folder)
 {
     static const char *const names[] = {"images", "image", "imgs",        "img",
@@ -176,7 +175,7 @@ static renyi_status check_names(const char *path, const char *const *folders, si
     for (size_t i = 0; i < n; i++)
         if (!is_part_name(folders[i])) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "%.160s: its folders, \"%.40s\" and \"%.40s\", are parts of a data set, not "
+                   "%.160s: its folders, \"%.40s\" and \"%.40s\", are parts of a dataset, not "
                    "classes: a folder for each class is needed, or a list of images and classes",
                    path, folders[0], folders[1]);
 }
@@ -191,13 +190,13 @@ renyi_status ry_own_folders(renyi_dataset *d, const char *path, const char *cons
     if (!st && n == 1 && !*d->own.set.name)
         st = ry_fail(err, RENYI_ERR_FORMAT, -1,
                      "%.160s: only one folder, \"%.80s\", so only one class: is this the folder "
-                     "above the data set?",
+                     "above the dataset?",
                      path, folders[0]);
     else if (!st && kind == NUMBER && !*d->own.set.name)
         st = ry_fail(
             err, RENYI_ERR_FORMAT, -1,
             "%.160s: folders \"%.20s\", ... are numbers, which are no names for a sentence: "
-            "give class names, or the data set (imagenet) if they are its indices",
+            "give class names, or the dataset (imagenet) if they are its indices",
             path, folders[0]);
     else if (!st && kind == NAME) {
         if (!*d->own.set.name) st = check_names(path, folders, n, err);
@@ -232,7 +231,7 @@ static renyi_status read_list(renyi_dataset *d, const char *images, const char *
                    "%.200s: a list has no class names; give them in a file, one a line", file);
 }
 
-/* A split of no known data set: its images are beside it, or there in the folder "images". */
+/* A split of no known dataset: its images are beside it, or there in the folder "images". */
 static renyi_status read_other_split(renyi_dataset *d, const char *file, renyi_error *err)
 {
     const ry_text folder = ry_text_folder(ry_text_of(file));
@@ -289,7 +288,7 @@ static renyi_status check_options(const renyi_dataset_options *o, renyi_error *e
         o->unlabelled)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "label files, n_classes and unlabelled are for the classes of a model; this "
-                       "data set has its own classes");
+                       "dataset has its own classes");
     return RENYI_OK;
 }
 
@@ -330,11 +329,10 @@ renyi_status ry_dataset_own(renyi_dataset *d, const char *path, const renyi_mode
         RY_TRY(renyi_collection_find(o->collection, &d->own.set, err));
     RY_TRY(read_path(d, path, err));
     if (d->own.imagenet && d->info.names_from != d->own.imagenet)
-        return ry_fail(
-            err, RENYI_ERR_ARG, -1,
-            "%.200s: class names '%s' are those of ImageNet, and this data set has other "
-            "classes; for a file of this name give ./%s",
-            path, o->class_names, o->class_names);
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "%.200s: class names '%s' are those of ImageNet, and this dataset has other "
+                       "classes; for a file of this name give ./%s",
+                       path, o->class_names, o->class_names);
     RY_TRY(check_model(d, path, m, err));
     return count_empty(d, err);
 }

@@ -52,7 +52,7 @@ const char *renyi_templates_builtin_name(size_t i)
     return i < renyi_templates_builtin_count() ? lists[i].name : NULL;
 }
 
-/* By its own name ("pets") or that of a data set ("oxford_pets"); NULL = there is none. */
+/* By its own name ("pets") or that of a dataset ("oxford_pets"); NULL = there is none. */
 static const char *find_list(const char *name)
 {
     renyi_collection c;

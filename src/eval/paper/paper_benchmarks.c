@@ -1,4 +1,4 @@
-/* paper_benchmarks.c - the paper's tables over several data sets, as printed: CLIP and TCA on image
+/* paper_benchmarks.c - the paper's tables over several datasets, as printed: CLIP and TCA on image
  * collections (surveys, tables 4 and 5) and LLaVA on ten VQA benchmarks (panels, tables 6 and 12).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/paper.h"
@@ -43,7 +43,7 @@ static const survey_figures *const survey_rows[] = {table_4, table_5};
 #define ABOUT_TCA                                                                                \
     "the paper's keep rate of 0.7 is drop=0.1 in TCA's published code, whose cuts go 197, 143, " \
     "104, 77 tokens: only that has the printed GFLOPs. Photos one by one in a shuffled order; "  \
-    "templates and parameters of each data set as published; the first centre is drawn (start=1)"
+    "templates and parameters of each dataset as published; the first centre is drawn (start=1)"
 #define ABOUT_OURS "Col-L4 in place of class attention, n as in the published code"
 #define ABOUT_LAYERS                                                                            \
     "0,3,6: the published code cuts at 3,6,9 alone and does not say how its anchors go with a " \
@@ -53,7 +53,7 @@ static const renyi_survey surveys[] = {
     {4, "tab:tca_ood", "zero-shot CLIP and TCA on ImageNet and its variants", CLIP_B16,
      SURVEY_ROWS(table_4), ABOUT_TCA, ABOUT_OURS, ABOUT_LAYERS,
      "of Ours at 3,6,9: the column's mean is 58.29", NULL, NULL},
-    {5, "tab:tca_finegrained", "zero-shot CLIP and TCA on ten more data sets", CLIP_B16,
+    {5, "tab:tca_finegrained", "zero-shot CLIP and TCA on ten more datasets", CLIP_B16,
      SURVEY_ROWS(table_5), ABOUT_TCA, ABOUT_OURS, ABOUT_LAYERS,
      "of CLIP: the column's mean is 65.13", "Table 4's; this table prints none",
      "Stanford Cars has the same figure for CLIP and for TCA at 3,6,9"},

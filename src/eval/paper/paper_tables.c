@@ -276,7 +276,7 @@ renyi_status renyi_paper_find_table(uint32_t number, size_t *i, renyi_error *err
         return ry_fail(
             err, RENYI_ERR_ARG, -1,
             "Table %u is %s, not one of the ViT and DeiT tables: 1, 2, 3, 7, 8, 9, 10, "
-            "11, 14, 15; 4 and 5 are those of CLIP on data sets, 6 and 12 those of LLaVA, 13 and 16 "
+            "11, 14, 15; 4 and 5 are those of CLIP on datasets, 6 and 12 those of LLaVA, 13 and 16 "
             "those of fine-tuning",
             number, subject);
     return ry_fail(err, RENYI_ERR_ARG, -1,

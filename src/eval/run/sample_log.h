@@ -45,7 +45,7 @@ typedef struct ry_log_run {
     char id[17];       /* `run`: 16 hexadecimal digits */
     renyi_dtype dtype; /* RENYI_DTYPE_DEFAULT = unknown (older logs) */
     const char *model; /* name; borrowed */
-    uint64_t images;   /* of the whole data set, before it was cut into shards; 0 = unknown */
+    uint64_t images;   /* of the whole dataset, before it was cut into shards; 0 = unknown */
     char data[17];     /* hash of their names and classes: 16 hexadecimal digits */
     uint32_t image_size, n_classes;
     uint32_t shard, n_shards; /* n_shards 0 = no shards */

@@ -254,7 +254,7 @@ static void put_tests_section(ry_buffer *s, const ry_point_set *set, const ry_pa
         s,
         "<section>\n<h2>Photo by photo</h2>\n"
         "<p>The same photos, two answers each: <b>p</b> is McNemar's exact test, how likely a "
-        "split as uneven is if both were equally good. Rows in grey are within the noise: "
+        "split as uneven is if both were equally good. Rows in gray are within the noise: "
         "these photos do not tell them from the baseline. Of a hundred tests of equals about "
         "five come out below 0.05 by chance. The intervals are approximate: one that just misses "
         "zero does not overrule the exact test.</p>\n");

@@ -195,9 +195,9 @@ function drawLegend() {
   const hasRescued = data.photos.some((p) => p.rows.some((r) => r.rescued?.some((list) => list.length)));
   const rows = {
     photo: [],
-    heat: [state.scale === 'rank' ? 'Every patch by its rank on the unpruned model.' : 'Scores on the unpruned model, coloured between the 1st and the 99th percentile of each picture.'],
+    heat: [state.scale === 'rank' ? 'Every patch by its rank on the unpruned model.' : 'Scores on the unpruned model, colored between the 1st and the 99th percentile of each picture.'],
     mask: [swatch('kept', 'kept'), state.cuts !== 'once' && swatch('new', 'gone at this layer'), swatch('gone', 'gone before'), hasRescued && swatch('rescued', 'rescued by Col-Ln'), hasMosaic && swatch('merged', 'merged into one token')],
-    mosaic: [swatch('tile', 'one token, in the mean colour of its patches'), swatch('open', 'gone')],
+    mosaic: [swatch('tile', 'one token, in the mean color of its patches'), swatch('open', 'gone')],
   }[state.view];
   byId('legend').replaceChildren(...rows.filter(Boolean));
   byId('colours-box').hidden = byId('scale-box').hidden = state.view !== 'heat';

@@ -79,7 +79,7 @@ static const ry_setting table[] = {
     {"flip", "augmentation", REAL, AT(flip), 0, 1, "X", 0, "0.5", "mirror left and right, with this probability"},
     {"randaugment", "augmentation", TEXT, AT(randaugment), 0, 0, "SPEC", 0, "m9-mstd0.5-inc1", "as timm spells it (n: operations, p: probability of each); none"},
     {"color-jitter", "augmentation", REAL, AT(color_jitter), 0, 1, "X", 0, "0", "brightness, contrast, saturation"},
-    {"three-augment", "augmentation", FLAG, AT(three_augment), 0, 0, "", 0, "off", "one of grey, solarize, blur (DeiT III)"},
+    {"three-augment", "augmentation", FLAG, AT(three_augment), 0, 0, "", 0, "off", "one of gray, solarize, blur (DeiT III)"},
     {"erasing", "augmentation", REAL, AT(erasing), 0, 1, "X", 0, "0.25", "a box becomes noise, with this probability"},
     {"repeats", "augmentation", COUNT, AT(repeats), 1, 64, "N", 0, "1", "repeated augmentation: each image N times, an epoch has 1 / N of the images"},
 

@@ -1,4 +1,4 @@
-/* test_collections.c - the table of known data sets and the lists of templates are complete and
+/* test_collections.c - the table of known datasets and the lists of templates are complete and
  * found by name; bad ones are errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
@@ -24,7 +24,7 @@ static renyi_collection get(const char *word)
     return c;
 }
 
-/* ---- data sets ----------------------------------------------------------------------------- */
+/* ---- datasets ----------------------------------------------------------------------------- */
 
 static void test_table(void **state)
 {
@@ -140,7 +140,7 @@ static void test_lists(void **state)
     for (size_t i = 0; i < renyi_templates_builtin_count(); i++)
         assert_true(count_of(renyi_templates_builtin_name(i)) > 0);
     assert_null(renyi_templates_builtin_name(100));
-    assert_int_equal(count_of("imagenet-r"), 80); /* by the name of the data set */
+    assert_int_equal(count_of("imagenet-r"), 80); /* by the name of the dataset */
     assert_int_equal(count_of("oxford_pets"), 1);
     assert_int_equal(count_of("  a {} on a table "), 1);
 }

@@ -1,4 +1,4 @@
-/* test_dataset_own.c - data sets that define their own classes: the fifteen known ones in their
+/* test_dataset_own.c - datasets that define their own classes: the fifteen known ones in their
  * usual layouts, any folder of class folders, and mixed-up ones.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
@@ -100,7 +100,7 @@ static void test_bad_folders(void **state)
     open_bad(at("loose"), OWN, "no folders here");
     put("halves/train/cat/a.jpg", "");
     put("halves/test/cat/b.jpg", "");
-    open_bad(at("halves"), OWN, "are parts of a data set, not classes");
+    open_bad(at("halves"), OWN, "are parts of a dataset, not classes");
     open_bad(at("absent"), OWN, "No such file");
     put("known/cat/a.jpg", "");
     open_bad(at("known"), OPTIONS(.class_names = put("names.txt", "dog\n")),
@@ -187,7 +187,7 @@ static void test_subsets(void **state)
     put("wrong/imagenet-a/2000/a.jpg", "");
     open_bad(at("wrong"), NAMED("imagenet-a"), "no class folders (n01440764, ... or 0, 1, ...)");
     open_bad(at("mine"), NAMED("imagenet-r"), "not ImageNet-R: no class folders");
-    open_bad(at("DATA"), NAMED("imagenet-x"), "unknown data set \"imagenet-x\"");
+    open_bad(at("DATA"), NAMED("imagenet-x"), "unknown dataset \"imagenet-x\"");
 }
 
 /* ---- CoOp's splits ------------------------------------------------------------------------- */
@@ -196,7 +196,7 @@ static void test_subsets(void **state)
     "{\"train\": [[\"x.jpg\", 2, \"sea_lion\"]], \"val\": [[\"y.jpg\", 0, \"cat\"]], " \
     "\"test\": [[\"b.jpg\", 1, \"dog\"], [\"in/a.jpg\", 0, \"cat\"]]}"
 
-/* All data sets with a split, each in CoOp's folder below DATA. */
+/* All datasets with a split, each in CoOp's folder below DATA. */
 static void test_splits(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void test_splits(void **state)
     assert_classes(d, "a cat, a dog, a sea lion", RENYI_NAMES_LIST, "dtd");
     open_bad(at("DATA"), OPTIONS(.collection = "dtd", .class_names = put("names.txt", "a cat\n")),
              "1 class names for the 3 classes");
-    put("some/images/b.jpg", ""); /* a split of no known data set */
+    put("some/images/b.jpg", ""); /* a split of no known dataset */
     d = open_ok(put("some/split.json", SPLIT), OWN);
     assert_images(d, "b.jpg=1 in/a.jpg=0");
     assert_classes(d, "cat, dog, sea_lion", RENYI_NAMES_DATA, NULL);
@@ -271,7 +271,7 @@ static void test_bad_splits(void **state)
     open_bad(at("away"), NAMED("pets"), "the images of Oxford Pets are not: no folder images");
     open_bad(at("DATA/food-101"), NAMED("pets"),
              "not Oxford Pets: no split_zhou_OxfordPets.json here or in oxford_pets/; but there is "
-             "split_zhou_Food101.json, of another data set");
+             "split_zhou_Food101.json, of another dataset");
     open_bad(at("DATA/food-101"), NAMED("imagenet"), "but there is split_zhou_Food101.json");
     open_bad(at("mine"), NAMED("pets"), "no split_zhou_OxfordPets.json here");
     open_bad(at("absent"), NAMED("pets"), "no folder of Oxford Pets");

@@ -226,7 +226,7 @@ static void test_faults(void **state)
 {
     (void)state;
     refuse(halves(PNG_RGB, 8, 1, 0, 1), RENYI_MASK_AUTO, SIZE, RENYI_ERR_UNSUPPORTED,
-           "RGB instead of one number per pixel; save it as grey or with a palette");
+           "RGB instead of one number per pixel; save it as gray or with a palette");
     refuse(halves(PNG_GREY_ALPHA, 8, 1, 0, 1), RENYI_MASK_AUTO, SIZE, RENYI_ERR_UNSUPPORTED,
            "an alpha channel instead");
     refuse(halves(PNG_GREY, 16, 300, 0, 0), RENYI_MASK_AUTO, SIZE, RENYI_ERR_UNSUPPORTED,

@@ -1,5 +1,5 @@
-/* test_paper_benchmarks.c - checks the paper's tables over data sets (CLIP) and benchmarks (LLaVA):
- * figures as printed, known data sets and benchmarks, valid policies, costs and averages that
+/* test_paper_benchmarks.c - checks the paper's tables over datasets (CLIP) and benchmarks (LLaVA):
+ * figures as printed, known datasets and benchmarks, valid policies, costs and averages that
  * agree.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
@@ -23,7 +23,7 @@ static void check_value(const json_t *record, double value)
     assert_true(fabs(value - json_number_value(json_object_get(record, "value"))) < 1e-9);
 }
 
-/* ---- surveys: CLIP on data sets
+/* ---- surveys: CLIP on datasets
  * ----------------------------------------------------------------------- */
 
 static void survey_rows_are_data_sets(void **state)
