@@ -37,6 +37,8 @@ assert open("out", encoding="utf-8", newline="").read() == want + "\n"
 P
 err_has "16 of 16 visual tokens kept"
 err_has "tokens/s"
+err_has "vision "
+grep -q 'memory: 0\.[1-9] MB of weights.*process [1-9][0-9.]* [MG]B' err || fail "memory of a small model"
 err_has "(--max-new-tokens)"
 run 0 ask a.ppm 'what is this' --stats --max-new-tokens 1
 err_has "cut after 1 token ("
@@ -134,6 +136,7 @@ run 0 llama --prompt-ids "$ids" --json
 json 'd["tokens"] == json.load(open("llama.json"))["tokens"]'
 run 0 llama 'once upon a time' --stats
 err_has "prompt of 18 tokens, 0 of them reused; answer of 6 tokens"
+! grep -q "vision" err || fail "vision without an image"
 printf 'and then\n\n' | "$RENYI" ask -m llama -t 1 --max-new-tokens 6 --chat 'once upon a time' --json >out 2>err || fail "chat"
 lines 'len(d) == 2 and d[0]["tokens"] == json.load(open("llama.json"))["tokens"] and d[1]["reused_tokens"] >= 18 + 5'
 printf 'once upon a time\n\n' | "$RENYI" ask -m llama -t 1 --max-new-tokens 6 --chat --json >out 2>err || fail "chat without a first text"

@@ -130,7 +130,7 @@ P
   sweep=("$RENYI" sweep -m toy.safetensors --data-dir photos "${prune[@]}" --image-size 160,model)
   run 0 "${sweep[@]}" --dtype f32,int8 -o points
   out_has "toy.safetensors int8"
-  err_has "grid: 8 points; 1 models, 2 sizes, 2 dtypes, 2 policies"
+  err_has "grid: 8 points; 1 model, 2 sizes, 2 dtypes, 2 policies"
   python3 - <<'P' || fail "points of two dtypes"
 import json
 d = json.load(open("points/results.json"))

@@ -65,6 +65,8 @@ for bits in int8 int4; do
   run 0 "$RENYI" quantize -m llava --lm $bits --json -o llava-$bits.safetensors
   json "d['dtype'] == '$bits' and d['weights'] == 9 and d['bytes_after'] < d['bytes_before']"
 done
+run 0 "$RENYI" quantize -m llava --lm int8 -o llava-int8.safetensors --force
+grep -q 'language model of [1-9][0-9.]* M parameters' out || fail "parameters of a small model"
 for model in "llava --dtype int4" llava-int4.safetensors; do
   run 0 "$RENYI" ask -m $model --prompt-ids "1 319 32000 5" --max-new-tokens 5 --ignore-eos --json photos/1.ppm
   python3 -c "import json; print(json.load(open('out'))['tokens'])" >>tokens || true

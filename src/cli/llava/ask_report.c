@@ -146,9 +146,19 @@ static void put_cost(const ask_output *o, const renyi_answer *r)
              cost.visual_tokens, 2e-12 * cost.lm_macs, (double)cost.cache_bytes * 1e-6);
 }
 
+/* "13.02 GB", "6.4 MB" */
+static const char *memory_text(char out[32], double bytes)
+{
+    if (bytes < 1e9)
+        snprintf(out, 32, "%.1f MB", bytes * 1e-6);
+    else
+        snprintf(out, 32, "%.2f GB", bytes * 1e-9);
+    return out;
+}
+
 static void put_stats(const ask_output *o, const renyi_answer *r)
 {
-    char speed[48] = "";
+    char speed[48] = "", vision[48] = "", own[32], peak[32];
 
     if (r->tokens_per_second > 0.0)
         snprintf(speed, sizeof speed, ", then %.2f tokens/s", r->tokens_per_second);
@@ -157,11 +167,11 @@ static void put_stats(const ask_output *o, const renyi_answer *r)
     if (!o->job->a->is_plain) put_cost(o, r);
     cli_note("prompt of %u tokens, %u of them reused; answer of %u token%s", r->n_prompt,
              r->n_reused, r->n_ids, r->n_ids == 1 ? "" : "s");
-    cli_note("vision %.1f ms, prefill %.1f ms, first token after %.1f ms%s", r->vision_ms,
-             r->prefill_ms, r->first_token_ms, speed);
-    cli_note("memory: %.2f GB of weights and conversation (with a full context), peak of the "
-             "process %.2f GB",
-             (double)r->bytes * 1e-9, cli_peak_rss_bytes() * 1e-9);
+    if (!o->job->a->is_plain) snprintf(vision, sizeof vision, "vision %.1f ms, ", r->vision_ms);
+    cli_note("%sprefill %.1f ms, first token after %.1f ms%s", vision, r->prefill_ms,
+             r->first_token_ms, speed);
+    cli_note("memory: %s of weights and conversation (with a full context), peak of the process %s",
+             memory_text(own, (double)r->bytes), memory_text(peak, cli_peak_rss_bytes()));
 }
 
 static void warn_if_cut(const ask_output *o, const renyi_answer *r)

@@ -172,10 +172,11 @@ static void put_lm_result(const char *model, const char *out, const renyi_lm_inf
         return;
     }
     cli_put_clean(stdout, out);
-    printf(": language model of %.2f G parameters\n  %u matrices in %s, %.1f -> %.1f MB (%.2f x "
+    const int is_large = info->n_params >= 1000000000;
+    printf(": language model of %.2f %c parameters\n  %u matrices in %s, %.1f -> %.1f MB (%.2f x "
            "smaller)\n",
-           (double)info->n_params * 1e-9, r->n_quantised, renyi_dtype_name(info->dtype),
-           (double)r->bytes_in * 1e-6, (double)r->bytes_out * 1e-6,
+           (double)info->n_params * (is_large ? 1e-9 : 1e-6), is_large ? 'G' : 'M', r->n_quantised,
+           renyi_dtype_name(info->dtype), (double)r->bytes_in * 1e-6, (double)r->bytes_out * 1e-6,
            (double)r->bytes_in / (double)r->bytes_out);
 }
 

@@ -217,7 +217,7 @@ int board_write(const board *b, const char *path)
         code = cli_fail(&err);
     else if (write_whole_file(path, text.bytes, text.size))
         code = CLI_FAILED;
-    if (code == CLI_OK) cli_note("%s: %zu runs", path, b->count);
+    if (code == CLI_OK) cli_note("%s: %zu run%s", path, b->count, b->count == 1 ? "" : "s");
     renyi_report_text_free(&text);
     for (uint32_t i = 0; i < n; i++) free_table(&cells[i]);
     free(cells);

@@ -122,10 +122,10 @@ static int on_progress(void *user, const renyi_sweep_progress *p)
     if (p->pass != d->pass) d->next_line = d->a->e.log_freq;
     d->pass = p->pass;
     if (!d->bar.is_on && (p->photos >= d->next_line || p->photos == p->n_photos)) {
-        cli_note("Sweep: [%u/%u] %s at %u, %u policies: %llu of %llu images; %.0f %% of all%s",
+        cli_note("Sweep: [%u/%u] %s at %u, %u %s: %llu of %llu images; %.0f %% of all%s",
                  p->pass + 1, p->n_passes, title, p->image_size, p->n_policies,
-                 (unsigned long long)p->photos, (unsigned long long)p->n_photos, 100.0 * p->share,
-                 left);
+                 p->n_policies == 1 ? "policy" : "policies", (unsigned long long)p->photos,
+                 (unsigned long long)p->n_photos, 100.0 * p->share, left);
         while (d->next_line <= p->photos) d->next_line += d->a->e.log_freq;
     }
     free(title);
@@ -196,8 +196,10 @@ static int run_sweep(sweep_driver *d, renyi_sweep *s)
     eval_note_data(&d->a->e, &found);
     char dtypes[32] = "";
     if (d->grid.n_dtypes > 1) snprintf(dtypes, sizeof dtypes, "%u dtypes, ", d->grid.n_dtypes);
-    cli_note("grid: %zu points; %u models, %u sizes, %s%u policies", renyi_sweep_count(s),
-             d->grid.n_models, d->grid.n_sizes, dtypes, d->grid.n_policies);
+    cli_note("grid: %zu point%s; %u model%s, %u size%s, %s%u %s", renyi_sweep_count(s),
+             renyi_sweep_count(s) == 1 ? "" : "s", d->grid.n_models,
+             d->grid.n_models == 1 ? "" : "s", d->grid.n_sizes, d->grid.n_sizes == 1 ? "" : "s",
+             dtypes, d->grid.n_policies, d->grid.n_policies == 1 ? "policy" : "policies");
     note_skips(s);
     d->start_ms = cli_now_ms();
     d->next_line = d->a->e.log_freq;
