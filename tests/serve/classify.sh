@@ -87,7 +87,9 @@ calls = [lambda i=i: bits(post("/v1/embeddings", {"model": "clip", "input": ["a 
 for i, got in enumerate(together(calls)):
     assert got == (want_texts if i % 2 else want_images[:1])
 # A ViT embeds images, too, and says that it has no texts.
+saved = metric("macs_saved_total")
 assert len(post("/v1/embeddings", {"model": "toy.safetensors", "input": [{"image_url": urls[0]}]})["data"][0]["embedding"]) == 64
+assert metric("macs_saved_total") == saved, "an embedding without pruning saves nothing"
 refused(post("/v1/embeddings", {"model": "toy.safetensors", "input": "a cat"}, 400), "unsupported", "input")
 # Without a name: the first model that embeds images, and the first that embeds texts.
 assert post("/v1/embeddings", {"input": [{"image_url": urls[0]}]})["model"] == "toy.safetensors"
@@ -141,6 +143,7 @@ assert post("/v1/zeroshot", {"image": urls[0], "classes": ["cat"]})["model"] == 
 # The same by the embeddings of the API: softmax of scale x cosine, to the last digits.
 again = post("/v1/zeroshot", {"model": "clip", "images": urls[:1], "classes": ["cat", "of"], "templates": ["a {}.", "the {}"]})
 assert again["data"][0]["top"] == d["data"][0]["top"]
+assert again["data"][0]["macs"] == again["macs_dense"], "the class rows are part of both"
 one = form("/v1/zeroshot", [("image", "a.png", images[0])], [("classes", "cat"), ("classes", "of"), ("templates", "a {}."), ("templates", "the {}")])
 assert one["data"][0]["top"] == d["data"][0]["top"]
 emb = lambda x: post("/v1/embeddings", {"model": "clip", "input": x})["data"]

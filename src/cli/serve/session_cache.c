@@ -170,7 +170,9 @@ static renyi_status make_session(serve_model *m, const serve_job *job, served_se
     if (!st) st = renyi_session_new(&out->session, model, &o, err);
     if (!st) {
         out->n_row = renyi_session_outputs(out->session);
-        out->macs_dense = dense.total.macs_executed;
+        /* Without the classifier, if embeddings are asked for. */
+        const double unused = cost.total.macs_executed - renyi_session_macs(out->session);
+        out->macs_dense = dense.total.macs_executed - unused;
         out->dropped = layers[0].tokens_in - layers[cost.n_blocks - 1].tokens_out;
     }
     free(layers);
