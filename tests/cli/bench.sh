@@ -52,6 +52,8 @@ json 'd["results"][1]["ms_mean"] > 0 and d["results"][1]["ms_p95"] >= d["results
 json 'd["results"][1]["mac_ratio"] > 1'
 run 0 "$RENYI" bench --no-peak -t 1 -b 2 -m toy.safetensors --data-dir photos
 out_has "| mean | p95 | second pass |" && out_has "3 photos"
+run 0 quick --repetitions 1
+out_has "of 1 run after a warm-up"
 # Photos that no run takes are not read.
 echo broken >photos/9.ppm
 run 0 quick --repetitions 1 --data-dir photos

@@ -126,8 +126,8 @@ static void put_heading(const bench_report *report)
                "image.\n",
                report->n_photos);
     else
-        printf("Median, 10th and 90th percentile of %u runs after a warm-up, ms per image.\n",
-               report->repetitions);
+        printf("Median, 10th and 90th percentile of %u run%s after a warm-up, ms per image.\n",
+               report->repetitions, report->repetitions == 1 ? "" : "s");
     if (report->count && report->rows[0].streams > 1)
         printf("%u batches in flight, each on its share of the threads: ms is the time of all of "
                "them divided by their images.\n",

@@ -154,9 +154,10 @@ void adapt_table(const adaptation *t)
                (unsigned long long)info.n_images, (unsigned long long)info.n_anchored);
         if (info.n_anchored)
             printf(" (from number %llu on)", (unsigned long long)info.first_anchored);
-        printf(", %llu answers changed; %u items of %u class%s, %u of %u classes have two\n",
+        printf(", %llu answers changed; %u items of %u class%s, %u of %u classes %s two\n",
                (unsigned long long)info.n_changed, info.n_items, info.n_seen_classes,
-               info.n_seen_classes == 1 ? "" : "es", info.n_ready_classes, info.n_classes);
+               info.n_seen_classes == 1 ? "" : "es", info.n_ready_classes, info.n_classes,
+               info.n_ready_classes == 1 ? "has" : "have");
     }
 }
 
