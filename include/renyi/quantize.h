@@ -112,7 +112,7 @@ typedef struct renyi_quantize_options {
 } renyi_quantize_options;
 
 typedef struct renyi_quantize_result {
-    uint32_t n_quantised;         /* number of 8-bit weights */
+    uint32_t n_quantized;         /* number of 8-bit weights */
     uint32_t n_ranges;            /* of them with a calibrated range */
     uint64_t bytes_in, bytes_out; /* size of all tensors */
 } renyi_quantize_result;
@@ -143,7 +143,7 @@ typedef struct renyi_lm_quantize_options {
  * file is mapped and runs without conversion. Everything else, also tower and projector of a LLaVA,
  * stays unchanged. Configs go into the metadata; the tokenizer does not: copy it beside `out`. It
  * processes some rows at a time, so the model may be larger than memory. The file appears only when
- * complete. result may be NULL; its n_quantised counts q, k, v as one weight, and gate and up as
+ * complete. result may be NULL; its n_quantized counts q, k, v as one weight, and gate and up as
  * one. */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_quantize(const char *in, const char *out,
                                                      const renyi_lm_quantize_options *opt,

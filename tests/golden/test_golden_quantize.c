@@ -56,7 +56,7 @@ static void quantize_model(const char *from, const char *to, const char *images)
     const renyi_quantize_options o = {.struct_size = sizeof o, .calibration = c};
     if (!st) st = renyi_model_quantize(from, to, &o, &result, &err);
     if (st) fail_msg("%s", err.message);
-    assert_int_equal(result.n_quantised, 48);
+    assert_int_equal(result.n_quantized, 48);
     assert_in_range(result.n_ranges, 40, 48);
     printf("%s: %u of 48 products have a range\n", from, result.n_ranges);
     renyi_calibration_free(c);

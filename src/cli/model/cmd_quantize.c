@@ -59,13 +59,13 @@ static void put_result(const quantize_arguments *a, const renyi_quantize_result 
         json_print(json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "model",
                              json_text(a->model), "output", json_text(a->out), "architecture",
                              json_text(info->architecture), "quantization",
-                             json_text(info->quantization), "weights", (json_int_t)r->n_quantised,
+                             json_text(info->quantization), "weights", (json_int_t)r->n_quantized,
                              "ranges", (json_int_t)r->n_ranges, "bytes_before",
                              (json_int_t)r->bytes_in, "bytes_after", (json_int_t)r->bytes_out));
         return;
     }
     cli_print("%s: %s\n  %s\n  %u weights in 8 bits, %.1f -> %.1f MB (%.2f x smaller)\n", a->out,
-              info->architecture, info->quantization, r->n_quantised, (double)r->bytes_in * 1e-6,
+              info->architecture, info->quantization, r->n_quantized, (double)r->bytes_in * 1e-6,
               (double)r->bytes_out * 1e-6, (double)r->bytes_in / (double)r->bytes_out);
 }
 
@@ -165,7 +165,7 @@ static void put_lm_result(const char *model, const char *out, const renyi_lm_inf
     if (json) {
         json_print(json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I}", "model", json_text(model),
                              "output", json_text(out), "dtype", renyi_dtype_name(info->dtype),
-                             "weights", (json_int_t)r->n_quantised, "parameters",
+                             "weights", (json_int_t)r->n_quantized, "parameters",
                              (json_int_t)info->n_params, "bytes_in_memory", (json_int_t)info->bytes,
                              "bytes_before", (json_int_t)r->bytes_in, "bytes_after",
                              (json_int_t)r->bytes_out));
@@ -175,7 +175,7 @@ static void put_lm_result(const char *model, const char *out, const renyi_lm_inf
     const int is_large = info->n_params >= 1000000000;
     printf(": language model of %.2f %c parameters\n  %u matrices in %s, %.1f -> %.1f MB (%.2f x "
            "smaller)\n",
-           (double)info->n_params * (is_large ? 1e-9 : 1e-6), is_large ? 'G' : 'M', r->n_quantised,
+           (double)info->n_params * (is_large ? 1e-9 : 1e-6), is_large ? 'G' : 'M', r->n_quantized,
            renyi_dtype_name(info->dtype), (double)r->bytes_in * 1e-6, (double)r->bytes_out * 1e-6,
            (double)r->bytes_in / (double)r->bytes_out);
 }

@@ -156,7 +156,7 @@ static renyi_status list_tensors(job *b, renyi_error *err)
     add_matrices(b, RY_STORED_PANELS);
     add_matrices(b, RY_STORED_COLUMNS);
     for (size_t size = 4; size; size /= 2) add_copies(b, size);
-    b->file.result.n_quantised = 4 * b->config.n_layers + 1;
+    b->file.result.n_quantized = 4 * b->config.n_layers + 1;
     return RENYI_OK;
 }
 

@@ -158,7 +158,7 @@ static renyi_status list_tensor(job *b, const ry_tensor *t, size_t size, renyi_e
     ry_tensor q = *t;
     q.dtype = RY_I8;
     b->items[ry_quantize_add(&b->file, q, NULL)] = (item){.kind = ITEM_WEIGHT, .weight = t};
-    b->file.result.n_quantised++;
+    b->file.result.n_quantized++;
     return RENYI_OK;
 }
 

@@ -65,7 +65,7 @@ static void what_is_written(void **state)
         }
     }
     assert_int_equal(n_weights, 4 * FIX_BLOCKS);
-    assert_int_equal(result.n_quantised, n_weights);
+    assert_int_equal(result.n_quantized, n_weights);
     assert_true(result.bytes_out < result.bytes_in);
     assert_string_equal(ry_tensors_meta(set, "num_heads"), "4");
     assert_non_null(strstr(ry_tensors_meta(set, "architecture"), "deit"));

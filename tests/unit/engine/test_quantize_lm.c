@@ -43,7 +43,7 @@ static void test_same_answers(void **state)
         const renyi_lm_quantize_options o = options(dtype);
         renyi_quantize_result r;
         if (renyi_lm_quantize(path, OUT, &o, &r, &failure)) fail_msg("%s", failure.message);
-        assert_int_equal(r.n_quantised, 4 * LLAMA_LAYERS + 1);
+        assert_int_equal(r.n_quantized, 4 * LLAMA_LAYERS + 1);
         assert_true(r.bytes_out < r.bytes_in);
         for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {
             float want[LLAMA_VOCAB], got[LLAMA_VOCAB];

@@ -198,12 +198,9 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_was_written),
-        cmocka_unit_test(damage_is_named),
-        cmocka_unit_test(too_many_samples),
-        cmocka_unit_test(compares_by_question),
-        cmocka_unit_test(score_follows_from_worths),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(reads_what_was_written),    cmocka_unit_test(damage_is_named),
+        cmocka_unit_test(too_many_samples),          cmocka_unit_test(compares_by_question),
+        cmocka_unit_test(score_follows_from_worths), cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
