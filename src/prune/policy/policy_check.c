@@ -1,5 +1,6 @@
 /* policy_check.c - checks a policy against an encoder, and counts the tokens that each cut leaves.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/decimal.h"
 #include "base/status.h"
 #include "prune/policy/policy_values.h"
 
@@ -111,12 +112,26 @@ uint32_t ry_policy_plus_stride(uint32_t count, uint32_t patches)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
+/* A share as the text of a policy can say it: at least its smallest decimal. */
+static double share_in_text(double share)
+{
+    char text[RY_DECIMAL_TEXT];
+    double said = 0.0;
+    ry_print_decimal(text, share);
+    return ry_read_decimal(text, strlen(text), &said) && said > 0.0 ? said : 1e-19;
+}
+
+static uint32_t at_most_count(double count)
+{
+    return count < RY_MAX_COUNT ? (uint32_t)count : RY_MAX_COUNT;
+}
+
 /* Two cuts that fall on one block remove what both would, one after the other. */
 static void join_cuts(ry_policy_cut *a, const ry_policy_cut *b, ry_budget budget)
 {
-    a->keep *= b->keep;
-    a->drop = 1 - (1 - a->drop) * (1 - b->drop);
-    a->count = budget == RY_BUDGET_DROP ? a->count + b->count
+    if (budget == RY_BUDGET_KEEP) a->keep = share_in_text(a->keep * b->keep);
+    if (budget == RY_BUDGET_SHARE) a->drop = share_in_text(1 - (1 - a->drop) * (1 - b->drop));
+    a->count = budget == RY_BUDGET_DROP ? at_most_count((double)a->count + b->count)
                : a->count < b->count    ? a->count
                                         : b->count;
     a->reduce = b->reduce;
@@ -172,7 +187,7 @@ static void resolve_inflection(ry_policy *p)
     const double r = p->n_cuts ? p->cuts[0].count : 0;
     const double first = trunc(r * (1 - p->inflection)), last = 2 * r - first;
     for (uint32_t i = 0; p->inflection != 0 && p->n_cuts > 1 && i < p->n_cuts; i++)
-        p->cuts[i].count = (uint32_t)(first + (last - first) / (p->n_cuts - 1) * i);
+        p->cuts[i].count = at_most_count(first + (last - first) / (p->n_cuts - 1) * i);
     p->inflection = 0;
 }
 

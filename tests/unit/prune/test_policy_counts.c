@@ -120,6 +120,14 @@ static void test_depths(void **state)
         {"mosaic keep=0.5,1,0.25 layers=0,3,6/12", 3, "mosaic keep=0.5,0.25 layers=0,1"},
         {"mosaic p=8,7,6 layers=0-2/3", 1, "mosaic p=21 layers=0"},
         {"mosaic tokens=80,70,60 layers=0-2/3", 2, "mosaic tokens=70,60 layers=0,1"},
+        /* numbers that a text can say */
+        {"mosaic keep=0.1 layers=0-3/4", 1, "mosaic keep=0.0001 layers=0"},
+        {"mosaic keep=0.05 layers=0-2/3", 1, "mosaic keep=0.000125 layers=0"},
+        {"mosaic keep=0.0000001 layers=0-2/3", 1, "mosaic keep=0.0000000000000000001 layers=0"},
+        {"tca drop=0.0000000001 layers=0,1/2", 1,
+         "tca drop=0.0000000002000000165 layers=0 metric=cls start=best"},
+        {"tome r=999999 layers=0-2/3", 2, "tome r=999999 inflection=0 layers=0,1"},
+        {"tome r=999999 layers=0,1 inflection=1", 2, "tome r=0,999999 layers=0,1"},
     };
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
         const ry_policy_shape shape = {depths[i].n_blocks, 196, 1, 14, 0};
@@ -127,6 +135,8 @@ static void test_depths(void **state)
         char out[RY_MAX_POLICY_TEXT];
         ry_policy_print(out, &p);
         assert_string_equal(out, depths[i].resolved);
+        const ry_policy again = checked_policy(out, &shape);
+        assert_memory_equal(&again, &p, sizeof p);
     }
 }
 
