@@ -61,13 +61,15 @@ static renyi_status check_ids(const renyi_conversation *c, const int32_t *ids, s
 
 /* Rows of the prompt that the language model has already read. The last row is always read again:
  * the logits come from it. If a prompt has chosen among the rows of the image, only the same prompt
- * can use them; another one can use what precedes them. */
+ * can use them, and only if it does not end with one of them; another one can use what precedes
+ * them. */
 static uint32_t count_known(const renyi_conversation *c, uint32_t n)
 {
     const uint32_t held = renyi_lm_position(c->lm);
     uint32_t k = 0, image = 0;
     while (k < held && k < n && c->seen[k] == c->inputs[k].token) k++;
-    if (c->n_choosing && !(n == c->n_choosing && k == n)) {
+    const int is_same = n == c->n_choosing && k == n && !c->inputs[n - 1].embedding;
+    if (c->n_choosing && !is_same) {
         while (image < k && c->seen[image] != RENYI_LVLM_IMAGE) image++;
         k = image;
     }

@@ -83,6 +83,24 @@ static void test_cuts_history(void **state)
     renyi_conversation_free(c);
 }
 
+/* The last row of a prompt is read again for its logits. If it belongs to the image, all of the
+ * image is: one row is no image to choose from. */
+static void test_cuts_image_last(void **state)
+{
+    const toy *t = *state;
+    static const char *const policies[] = {"fastv layer=1 tokens=4", "fastv layer=1 tokens=1",
+                                           "none"};
+    const int32_t ids[] = {1, 9, RENYI_LVLM_IMAGE};
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        renyi_conversation *c = begin_with(t, policies[i], 0);
+        show_image(c, 1);
+        const answer_copy first = ask_ids(c, ids, 3, 6), again = ask_ids(c, ids, 3, 6);
+        assert_same(&first, &again);
+        assert_int_equal(again.n_reused, i < 2 ? 2 : TOY_PATCHES + 1);
+        renyi_conversation_free(c);
+    }
+}
+
 static void test_cuts_policies(void **state)
 {
     const toy *t = *state;
@@ -113,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuts_reuse),
         cmocka_unit_test(test_cuts_history),
+        cmocka_unit_test(test_cuts_image_last),
         cmocka_unit_test(test_cuts_policies),
     };
     return cmocka_run_group_tests(tests, open_toy, close_toy);
