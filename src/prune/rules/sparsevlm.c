@@ -14,7 +14,7 @@ void ry_recycler_lay_out(ry_recycler *h, ry_arena *a, const ry_policy *p, uint32
     const size_t m = ry_policy_recycled(p, V), c = ry_policy_recycled_rows(p, V);
     *h = (ry_recycler){.most = (uint32_t)m, .most_rows = (uint32_t)c};
     if (!m) return;
-    h->distance = RY_TAKE(a, m * m, double); /* m is at most the context, so m * m fits */
+    h->distance = RY_TAKE(a, m * (m - 1) / 2, float); /* m is at most the context: it fits */
     h->density = RY_TAKE(a, m, double);
     h->worth = RY_TAKE(a, m, double);
     h->nearness = RY_TAKE(a, m, float);
@@ -23,6 +23,12 @@ void ry_recycler_lay_out(ry_recycler *h, ry_arena *a, const ry_policy *p, uint32
     h->centre = RY_TAKE(a, c, uint32_t);
     h->cluster = RY_TAKE(a, m, uint32_t);
     h->merged = RY_TAKE(a, c * dim, float);
+}
+
+static float between(const ry_recycler *h, uint32_t i, uint32_t j)
+{
+    const size_t high = i > j ? i : j, low = i > j ? j : i;
+    return i == j ? 0.0f : h->distance[high * (high - 1) / 2 + low];
 }
 
 /* Euclidean, divided by the root of the width. */
@@ -37,15 +43,14 @@ static double distance_of(const float *x, const float *y, size_t dim)
 }
 
 /* Returns the largest. */
-static double measure(const ry_recycler *h, const ry_llama_view *v, const uint32_t *row, uint32_t m)
+static float measure(const ry_recycler *h, const ry_llama_view *v, const uint32_t *row, uint32_t m)
 {
     const float *x = v->x + v->first * v->dim;
-    double most = 0.0;
+    float most = 0.0f, *to = h->distance;
     for (uint32_t i = 0; i < m; i++)
-        for (uint32_t j = 0; j <= i; j++) {
-            const double d = distance_of(x + row[i] * v->dim, x + row[j] * v->dim, v->dim);
-            h->distance[(size_t)i * m + j] = h->distance[(size_t)j * m + i] = d;
-            if (d > most) most = d;
+        for (uint32_t j = 0; j < i; j++, to++) {
+            *to = (float)distance_of(x + row[i] * v->dim, x + row[j] * v->dim, v->dim);
+            if (*to > most) most = *to;
         }
     return most;
 }
@@ -54,11 +59,13 @@ static double measure(const ry_recycler *h, const ry_llama_view *v, const uint32
 static void find_densities(const ry_recycler *h, uint32_t m, uint32_t near)
 {
     for (uint32_t i = 0; i < m; i++) {
-        const double *d = h->distance + (size_t)i * m;
         double sum = 0.0;
-        for (uint32_t j = 0; j < m; j++) h->nearness[j] = -(float)d[j];
+        for (uint32_t j = 0; j < m; j++) h->nearness[j] = -between(h, i, j);
         ry_rank(h->order, h->nearness, m, h->rank);
-        for (uint32_t k = 0; k < near; k++) sum += d[h->order[k]] * d[h->order[k]];
+        for (uint32_t k = 0; k < near; k++) {
+            const double d = (double)h->nearness[h->order[k]];
+            sum += d * d;
+        }
         h->density[i] = exp(-sum / near);
     }
 }
@@ -70,15 +77,13 @@ static int is_denser(const ry_recycler *h, uint32_t j, uint32_t i)
 }
 
 /* worth = density times the distance to the nearest denser row; the densest row has `most`. */
-static void find_worth(const ry_recycler *h, uint32_t m, double most)
+static void find_worth(const ry_recycler *h, uint32_t m, float most)
 {
     for (uint32_t i = 0; i < m; i++) {
-        double least = most;
-        for (uint32_t j = 0; j < m; j++) {
-            const double d = h->distance[(size_t)i * m + j];
-            if (d < least && is_denser(h, j, i)) least = d;
-        }
-        h->worth[i] = least * h->density[i];
+        float least = most;
+        for (uint32_t j = 0; j < m; j++)
+            if (between(h, i, j) < least && is_denser(h, j, i)) least = between(h, i, j);
+        h->worth[i] = (double)least * h->density[i];
     }
 }
 
@@ -99,11 +104,10 @@ static void find_centres(const ry_recycler *h, uint32_t m, uint32_t c)
 static void join(const ry_recycler *h, uint32_t m, uint32_t c)
 {
     for (uint32_t i = 0; i < m; i++) {
-        const double *d = h->distance + (size_t)i * m;
         if (h->cluster[i] < c) continue;
         uint32_t nearest = 0;
         for (uint32_t k = 1; k < c; k++)
-            if (d[h->centre[k]] < d[h->centre[nearest]]) nearest = k;
+            if (between(h, i, h->centre[k]) < between(h, i, h->centre[nearest])) nearest = k;
         h->cluster[i] = nearest;
     }
 }
@@ -129,7 +133,7 @@ void ry_recycle(const ry_recycler *h, const ry_policy *p, const ry_llama_view *v
 {
     const uint32_t m = ry_policy_recycled(p, n_dropped), c = ry_policy_recycled_rows(p, n_dropped);
     if (!c) return;
-    const double most = measure(h, v, dropped, m);
+    const float most = measure(h, v, dropped, m);
     find_densities(h, m, c);
     find_worth(h, m, most);
     find_centres(h, m, c);

@@ -12,7 +12,7 @@
 /* Memory to cluster m rows into c. */
 typedef struct ry_recycler {
     uint32_t most, most_rows; /* m and c at most; 0 = nothing is ever merged */
-    double *distance;         /* [m, m] */
+    float *distance;          /* [m (m - 1) / 2] of each pair */
     double *density, *worth;  /* [m] */
     float *nearness;          /* [m] */
     uint32_t *order;          /* [m] */
