@@ -338,7 +338,9 @@ static void an_update_saves_as_it_goes(void **state)
     assert_int_equal(saved, 5); /* one of the first six is broken */
     assert_int_equal(c.added, GOOD);
     assert_ok(renyi_gallery_open(&part, going, NULL, err)); /* as a kill leaves it */
-    assert_changes(update(part), 5, GOOD - 5, 0, 0, BROKEN);
+    const size_t n = count_of(part); /* more than 5 where the others take two seconds, too */
+    assert_true(n >= saved && n <= GOOD);
+    assert_changes(update(part), n, GOOD - n, 0, 0, BROKEN);
     for (size_t i = 0; i < GOOD; i++) {
         renyi_gallery_photo a, b;
         renyi_gallery_get_photo(g, i, &a);
