@@ -57,6 +57,10 @@ run 0 renyi inspect -q -m hf-hub:timm/vit_some_224.tag_a
 run 0 renyi inspect -q -m vit_some_224.tag_a
 run 1 renyi inspect -m vit_some
 err_has "renyi pull owner/vit_some"
+run 1 renyi inspect -m hf-hub:
+err_has "'hf-hub:' names no model: give a file, a folder, or a repository such as"
+run 1 renyi inspect -m ''
+err_has "'' names no model"
 run 1 renyi inspect -m hf-hub:timm/other
 err_has "renyi pull timm/other"
 add other--vit_some_224.tag_b

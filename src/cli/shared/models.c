@@ -97,7 +97,11 @@ char *model_path_resolve(const char *name)
     struct stat st;
 
     if (path) return path;
-    if (is_repo(repo)) {
+    if (!*repo) {
+        cli_error("'%s' names no model: give a file, a folder, or a repository such as "
+                  "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k",
+                  name);
+    } else if (is_repo(repo)) {
         cli_error(
             "%s: no such file, and not in the Hugging Face cache; to download it:  renyi pull %s",
             name, repo);

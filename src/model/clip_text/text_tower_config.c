@@ -235,14 +235,18 @@ static renyi_status check_sizes(const ry_text_config *c, const config_view *v, r
 static renyi_status choose_heads(ry_text_config *c, const config_view *v, int is_siglip,
                                  renyi_error *err)
 {
+    const int is_said = json_object_get(v->text, v->heads) != NULL;
     c->n_heads = c->dim / 64;                                      /* of every published CLIP */
     if (is_siglip && v->text && !v->is_open_clip) c->n_heads = 12; /* what the config leaves out */
     if (v->is_open_clip) c->n_heads = 8;
     RY_TRY(ry_json_uint(v->text, v->heads, &c->n_heads, v->file, err));
     if (!c->n_heads || c->dim % c->n_heads)
-        return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "text tower: %u heads do not divide the width %u; a %s with %s.%s is needed",
-                       c->n_heads, c->dim, v->file, v->part, v->heads);
+        return ry_fail(
+            err, RENYI_ERR_FORMAT, -1,
+            "text tower: %u heads%s do not divide the width %u; %s %s.%s in the %s beside "
+            "the file",
+            c->n_heads, is_said ? "" : " (the default)", c->dim, is_said ? "correct" : "write",
+            v->part, v->heads, v->file);
     return RENYI_OK;
 }
 

@@ -15,7 +15,7 @@
 /* ---- list of faults ------------------------------------------------------------------------ */
 
 enum {
-    FAULTS_MAX = 300,              /* bytes of a list; leaves space for a path in the message */
+    FAULTS_MAX = 256,              /* bytes of a list; leaves space for a path in the message */
     FAULTS_TEXT = FAULTS_MAX + 32, /* with "and 3 more" */
     FAULT_MAX = 288                /* one name and two shapes */
 };
@@ -318,9 +318,10 @@ renyi_status ry_tensor_check_all(const ry_tensor_naming *n, const uint64_t exten
         }
     check_unknown(&faults, n, set);
     if (!faults.count) return RENYI_OK;
+    static const char remedy[] = "take the whole, unchanged file of such a model";
     char text[FAULTS_TEXT];
     const char *what = n->of->what ? n->of->what : n->is_clip ? "a CLIP" : "a ViT";
-    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as %s in %s names has them: %s%s",
+    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as %s in %s names has them: %s; %s",
                    faults.count, faults.count == 1 ? "" : "s", what, n->of->vendor,
-                   write_faults(&faults, text), faults.quantized ? "; " RY_QUANTIZE_AGAIN : "");
+                   write_faults(&faults, text), faults.quantized ? RY_QUANTIZE_AGAIN : remedy);
 }

@@ -104,7 +104,10 @@ static renyi_status read_heads(ry_vit_config *c, const json_t *cfg, renyi_error 
     RY_TRY(ry_json_uint(cfg, "head_width", &width, FILE_NAME, err));
     if (!width || c->dim % width)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       FILE_NAME ": head_width %u does not divide the width %u", width, c->dim);
+                       FILE_NAME
+                       ": head_width %u%s does not divide the width %u of the tensors; is it "
+                       "the config of another model?",
+                       width, json_object_get(cfg, "head_width") ? "" : " (the default)", c->dim);
     c->n_heads = c->dim / width;
     return RENYI_OK;
 }

@@ -200,6 +200,22 @@ static renyi_status check_registers(const ry_vit_config *c, const json_t *config
                    name, said, c->n_registers);
 }
 
+/* source: what gave the number; NULL = nothing did, and the width is no multiple of 64. */
+static renyi_status fail_heads(const ry_vit_config *c, const char *source, renyi_error *err)
+{
+    if (source)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%u heads, from %s, do not divide the width %u; is it the config of another "
+                       "model?",
+                       c->n_heads, source, c->dim);
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "the number of heads is in no config, and heads of 64 values do not divide the "
+                   "width %u; write %s",
+                   c->dim,
+                   c->open_clip ? "timm_model_name into " RY_OPEN_CLIP_FILE
+                                : "num_attention_heads into the " CONFIG_FILE " beside the file");
+}
+
 /* name: of the architecture, or NULL. */
 static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, const json_t *config,
                                  const char *name, renyi_error *err)
@@ -223,15 +239,10 @@ static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, co
         c->n_heads = ry_arch_named_heads(name, c->dim);
     }
     if (!c->n_heads) {
-        source = "the rule of 64 values a head";
+        source = NULL;
         c->n_heads = ry_arch_heads(c->dim);
     }
-    if (!c->n_heads || c->dim % c->n_heads)
-        return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%u heads, from %s, do not divide the width %u; a " CONFIG_FILE
-                       " with num_attention_heads is needed",
-                       c->n_heads, source, c->dim);
-    return RENYI_OK;
+    return c->n_heads && c->dim % c->n_heads == 0 ? RENYI_OK : fail_heads(c, source, err);
 }
 
 static const struct activation {

@@ -257,11 +257,13 @@ static void test_bad_files(void **state)
 
     static const char *const configs[][2] = {
         {"{\"text_config\": {\"hidden_size\": 32}}", "hidden_size is 32"},
-        {"{\"text_config\": {\"num_attention_heads\": 5}}", "5 heads"},
+        {"{\"text_config\": {\"num_attention_heads\": 5}}",
+         "5 heads do not divide the width 24; correct text_config.num_attention_heads in"},
         {"{\"text_config\": {\"num_attention_heads\": 3, \"hidden_act\": \"relu\"}}", "'relu'"},
         {"{\"text_config\": {\"num_attention_heads\": 3, \"layer_norm_eps\": 2}}",
          "layer_norm_eps"},
-        {"{\"vision_config\": {}}", "0 heads"}};
+        {"{\"vision_config\": {}}",
+         "0 heads (the default) do not divide the width 24; write text_config.num_att"}};
     clip_make(&f);
     for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++) {
         f.meta[1] = configs[i][0];

@@ -85,7 +85,7 @@ static void pooling_heads(void **state)
 {
     (void)state;
     refuse("hf_siglip", (change){.without = "head.probe"}, RENYI_ERR_FORMAT,
-           "missing vision_model.head.probe", "a SigLIP");
+           "missing vision_model.head.probe; take the whole, unchanged file", "a SigLIP");
     refuse("hf_siglip", (change){.bent = "vision_model.head.probe"}, RENYI_ERR_FORMAT,
            "vision_model.head.probe [2, 18] instead of [1, 1, 36]", "wrong shape");
     refuse("hf_siglip", (change){.without = "vision_model.head."}, RENYI_ERR_FORMAT,
@@ -134,7 +134,8 @@ static void open_clip_configs(void **state)
         {OPEN_CLIP("24", SIZES "\"image_size\": [24, 32]"), "image_size is a list", "[24, 24]"},
         {OPEN_CLIP("512", SIZES "\"width\": 40"), "embed_dim is 512", "the tensors have 24"},
         {OPEN_CLIP("24", "\"head_width\": 64"), "mlp_ratio 4 of the width 40", "62 of the tensors"},
-        {OPEN_CLIP("24", "\"mlp_ratio\": 1.55, \"head_width\": 64"), "head_width 64", "width 40"},
+        {OPEN_CLIP("24", "\"mlp_ratio\": 1.55, \"head_width\": 64"), "head_width 64",
+         "another model?"},
         {OPEN_CLIP("24", "\"mlp_ratio\": 1.55, \"head_width\": 0"), "head_width 0", "width 40"},
         {OPEN_CLIP("24", SIZES "\"no_ln_pre\": true"), "no_ln_pre is true", "ln_pre.weight"},
         {OPEN_CLIP("24", SIZES "\"pool_type\": 3"), "pool_type", "open_clip_config.json"},

@@ -88,13 +88,17 @@ static void config_json(void **state)
         assert_ok(configure(&c, &f, config, 0, err));
         assert_int_equal(c.activation, RY_EPI_GELU_TANH);
     }
-    must_fail(RENYI_ERR_FORMAT, &f, "{\"num_attention_heads\": 5}", 0, "5 heads");
+    must_fail(RENYI_ERR_FORMAT, &f, "{\"num_attention_heads\": 5}", 0,
+              "5 heads, from config.json (num_attention_heads), do not divide the width 32; is it "
+              "the config of another");
     must_fail(RENYI_ERR_FORMAT, &f, "{\"num_attention_heads\": \"four\"}", 0,
               "num_attention_heads");
     must_fail(RENYI_ERR_FORMAT, &f, "{\"layer_norm_eps\": 2}", 0, "layer_norm_eps");
     must_fail(RENYI_ERR_FORMAT, &f, "{\"hidden_size\": 768}", 0, "hidden_size is 768");
     f.meta[0] = NULL;
-    must_fail(RENYI_ERR_FORMAT, &f, NULL, 0, "do not divide the width 32");
+    must_fail(RENYI_ERR_FORMAT, &f, NULL, 0,
+              "do not divide the width 32; write num_attention_heads into the config.json beside");
+    must_fail(RENYI_ERR_FORMAT, &f, "{\"hidden_size\": 32}", 0, "heads is in no config");
     fix_free(&f);
 }
 
