@@ -297,12 +297,14 @@ RENYI_API RENYI_CHECK renyi_status renyi_model_open_bytes(renyi_model **out, con
                                                           renyi_error *err);
 RENYI_API void renyi_model_free(renyi_model *m);
 RENYI_API void renyi_model_get_info(const renyi_model *m, renyi_model_info *info);
+/* 1 = timm's names; no config and no metadata has the architecture (docs/MODELS.md) */
+RENYI_API int renyi_model_is_assumed(const renyi_model *m);
 /* Tensors of the checkpoint as stored, in file order. i < renyi_model_tensor_count. */
 RENYI_API size_t renyi_model_tensor_count(const renyi_model *m);
 RENYI_API void renyi_model_tensor(const renyi_model *m, size_t i, renyi_tensor_info *info);
-/* Lists the tensors of any checkpoint, language models too, without reading weights. `each` is
- * called for each tensor in file order; names are borrowed for that call. Non-zero from `each`
- * stops: RENYI_ERR_ABORTED. Only limits and allocator of `opt` are used. */
+/* Lists the tensors of any checkpoint, without reading weights. `each` is called for each tensor in
+ * file order; names are borrowed for that call. Non-zero from it stops: RENYI_ERR_ABORTED. Only
+ * limits and allocator of `opt` are used. */
 typedef int (*renyi_tensor_visitor)(void *user, const renyi_tensor_info *tensor);
 RENYI_API RENYI_CHECK renyi_status renyi_visit_tensors(const char *path, const renyi_options *opt,
                                                        renyi_tensor_visitor each, void *user,
@@ -313,11 +315,9 @@ RENYI_API RENYI_CHECK renyi_status renyi_visit_tensors(const char *path, const r
 RENYI_API const char *renyi_model_label(const renyi_model *m, uint32_t i);
 
 /* Writes a .safetensors file with random weights (truncated normal, deviation 0.02). Architectures:
- * "vit_small_patch16_224", "deit_tiny_patch16_224", "deit_base_distilled_patch16_384",
- * "vit_tiny_patch16_gap_224" (no class token, mean of the patches), "vit_base_patch16_clip_224"
+ * "vit_small_patch16_224", "vit_tiny_patch16_gap_224" (no class token), "vit_base_patch16_clip_224"
  * (LayerNorm before the blocks), ... in timm's names, or "clip_vit_base_patch16_224" (both towers)
- * in Hugging Face's names. The same seed gives the same bytes. The file appears only when complete.
- */
+ * in Hugging Face's. The same seed gives the same bytes. The file appears only when complete. */
 typedef struct renyi_init_options {
     uint32_t struct_size;
     uint64_t seed;

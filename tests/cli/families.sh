@@ -143,6 +143,27 @@ for arch in vit_small_patch14_reg4_dinov2 vit_base_patch16_clip_quickgelu_224 de
   run 0 "$RENYI" embed -q -m new.safetensors --image-size 112 data/a/golf_ball.png
 done
 
+# --- timm's names without config and metadata: what is assumed is said ---
+run 0 "$RENYI" init -q --arch vit_so400m_patch14_siglip_224 --dim 64 --heads 1 --blocks 2 told.safetensors
+python3 - <<'P'
+import json, struct
+data = open("told.safetensors", "rb").read()
+n = struct.unpack("<Q", data[:8])[0]
+header = json.loads(data[8:8 + n])
+del header["__metadata__"]
+text = json.dumps(header).encode()
+open("bare.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data[8 + n:])
+P
+run 0 "$RENYI" inspect -m told.safetensors
+[ ! -s err ] || fail "a note about a model that its metadata describe"
+note='bare.safetensors: no config.json, and no architecture in its metadata. Assumed: vit_d64_l2_patch14_siglip_224, 224 x 224 pixels, 1 head, mean 0.5 0.5 0.5, std 0.5 0.5 0.5.'
+for verb in "embed data/a/golf_ball.png" "inspect" "quantize --calib data --force -o int8.safetensors"; do
+  run 0 "$RENYI" $verb -m bare.safetensors
+  err_has "$note"
+  run 0 "$RENYI" $verb -q -m bare.safetensors
+  [ ! -s err ] || fail "-q does not silence the note"
+done
+
 # --- masks: the left third of each image is the object ---
 mkdir flat
 for name in golf_ball wall_clock parachute; do

@@ -130,6 +130,7 @@ static int quantize_calibrated(const quantize_arguments *a, const char *path,
         renyi_model_free(m);
         return CLI_FAILED;
     }
+    if (st == RENYI_OK) model_note_assumed(m, a->model);
     if (st == RENYI_OK) st = renyi_calibration_new(&c, m, &o, &err);
     if (st == RENYI_OK) st = run_images(a, c, m, &p, &err);
     int code = st == RENYI_OK ? write_quantized(a, path, c, result) : cli_fail(&err);

@@ -169,6 +169,21 @@ char *model_path_title(const char *name)
     return title;
 }
 
+void model_note_assumed(const renyi_model *model, const char *name)
+{
+    renyi_model_info i;
+
+    if (!renyi_model_is_assumed(model)) return;
+    renyi_model_get_info(model, &i);
+    const renyi_preprocess *p = &i.preprocess;
+    cli_note(
+        "%s: no config.json, and no architecture in its metadata. Assumed: %s, %u x %u pixels, "
+        "%u head%s, mean %g %g %g, std %g %g %g. Other architectures have the same tensors; a "
+        "config.json beside the file would tell",
+        name, i.architecture, i.image_size, i.image_size, i.n_heads, i.n_heads == 1 ? "" : "s",
+        p->mean[0], p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
+}
+
 renyi_model *model_open_reported(const char *name, const renyi_options *opt, renyi_model_info *info)
 {
     char *path = model_path_resolve(name);
@@ -186,6 +201,7 @@ renyi_model *model_open_reported(const char *name, const renyi_options *opt, ren
     renyi_model_get_info(model, &found);
     if (found.dtype != RENYI_DTYPE_F32)
         cli_note("dtype: the blocks multiply in %s", renyi_dtype_name(found.dtype));
+    model_note_assumed(model, name);
     if (info) *info = found;
     return model;
 }

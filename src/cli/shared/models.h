@@ -29,8 +29,11 @@ char *model_path_title(const char *name);
 /* cpu and dtype as given with --cpu and --dtype (NULL = not given); image_size 0 = the model's. */
 renyi_options model_options(const char *cpu, const char *dtype, uint64_t image_size);
 
+/* Notes what was assumed of a model that no config describes. */
+void model_note_assumed(const renyi_model *model, const char *name);
+
 /* Resolves and opens; NULL after reporting. Fills *info unless it is NULL. Notes a dtype other than
- * f32. */
+ * f32, and what was assumed. */
 renyi_model *model_open_reported(const char *name, const renyi_options *opt,
                                  renyi_model_info *info);
 

@@ -17,6 +17,7 @@ typedef struct sweep_driver {
     char **paths;             /* [grid.n_models] where each model is */
     zeroshot_classes classes; /* of a sweep of CLIP models */
     renyi_classifier **heads; /* [grid.n_models] for them, made when first used */
+    uint32_t n_opened; /* models below this were opened before; the grid opens them in order */
     progress_bar bar;
     int is_started;
     uint64_t next_line; /* images of this pass */
@@ -69,6 +70,12 @@ static renyi_status open_model(void *user, const char *model, uint32_t image_siz
     while (strcmp(d->grid.models[i], model) != 0) i++;
     renyi_status status = renyi_model_open(out, d->paths[i], &o, err);
     if (status != RENYI_OK) return status;
+    if (i >= d->n_opened) {
+        progress_end(&d->bar); /* as in on_failure */
+        d->is_started = 0;
+        model_note_assumed(*out, model);
+        d->n_opened = i + 1;
+    }
     renyi_model_get_info(*out, &info);
     if (image_spec_make(&spec, "sweep", &info, &d->a->e.over))
         status = fail_silently(err, RENYI_ERR_ARG);

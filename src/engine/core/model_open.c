@@ -282,6 +282,8 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
     };
 }
 
+int renyi_model_is_assumed(const renyi_model *m) { return m->vit.config.is_assumed; }
+
 size_t renyi_model_tensor_count(const renyi_model *m) { return m->n_tensors; }
 
 void renyi_model_tensor(const renyi_model *m, size_t i, renyi_tensor_info *info)

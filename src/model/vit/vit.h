@@ -49,6 +49,7 @@ typedef struct ry_vit_config {
     int is_clip;          /* image tower of CLIP: no bias of patches */
     int is_siglip;        /* image tower of SigLIP in Hugging Face's names */
     int open_clip;        /* open_clip_config.json describes it */
+    int is_assumed;       /* as renyi_model_is_assumed */
     int pre_norm;         /* LayerNorm before the blocks */
     int layer_scale;      /* every branch is multiplied by a vector (gamma) before it is added */
     int gated;            /* SwiGLU: mlp_dim is the width after the gate */

@@ -516,6 +516,8 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     RY_TRY(ry_vit_refuse_others(ckpt, err));
     RY_TRY(read_sizes(out, &naming, &n_positions, ckpt, err));
     out->open_clip = ry_open_clip_has_config(&naming, ckpt);
+    out->is_assumed = out->layout == RY_LAYOUT_TIMM && !out->open_clip && !ckpt->config &&
+                      !ry_tensors_meta(ckpt->tensors, "architecture");
     const json_t *config = out->open_clip ? NULL : tower_config(&naming, ckpt->config);
     const int hf_dino = out->layout == RY_LAYOUT_HF && out->layer_scale;
     if (!image_size && hf_dino) RY_TRY(cropped_size(ckpt, &image_size, err));

@@ -207,6 +207,7 @@ static void info_and_tensors(void **state)
     assert_true(info.macs == 16. * 192 * 32 +
                                  2 * (4. * 17 * 32 * 32 + 2. * 17 * 17 * 32 + 2. * 17 * 32 * 48) +
                                  5. * 32);
+    assert_int_equal(renyi_model_is_assumed(m), 1); /* the metadata have the heads alone */
     assert_int_equal(renyi_model_tensor_count(m), f.n);
     for (size_t i = 0; i < f.n; i++) {
         renyi_model_tensor(m, i, &t);
