@@ -139,11 +139,11 @@ static renyi_status refuse_language(const ry_checkpoint *ckpt, renyi_error *err)
 {
     ry_tensor_naming n;
     if (!ry_llama_naming_find(&n, ckpt->tensors)) return RENYI_OK;
+    RY_TRY(ry_vit_refuse_others(ckpt, err));
     if (ry_visual_is_llava(ckpt))
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "this is a LLaVA, which answers questions: 'renyi ask', 'renyi vqa', "
                        "'renyi encode-image' (renyi_lvlm_open)");
-    RY_TRY(ry_vit_refuse_others(ckpt, err));
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                    "this is a language model without an image tower (renyi_lm_open); a Vision "
                    "Transformer is needed");

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
+#include "model/common/other_families.h"
 #include "model/llama/llama_tensors.h"
 #include "model/llava/mmproj.h"
 
@@ -50,11 +51,13 @@ static renyi_status open_named_tower(ry_checkpoint *out, const char *path,
     const char *name = NULL;
     char *folder;
     RY_TRY(ry_json_string(llava->config, "mm_vision_tower", &name, "config.json", err));
-    if (!name || !*last_part(name))
+    if (!name || !*last_part(name)) {
+        RY_TRY(ry_vit_refuse_others(llava, err));
         return ry_fail(
             err, RENYI_ERR_UNSUPPORTED, -1,
             "it has no image tower, and its config.json names none (mm_vision_tower); give "
             "the folder of its CLIP");
+    }
     RY_TRY(find_folder(&folder, path, last_part(name), &opt->allocator, err));
     if (!folder)
         return ry_fail(err, RENYI_ERR_IO, -1,

@@ -235,12 +235,11 @@ renyi_status ry_visual_configure(ry_visual_config *out, const ry_visual_source *
                                  uint32_t image_size, const renyi_allocator *al, renyi_error *err)
 {
     *out = (ry_visual_config){0};
-    if (!ry_visual_is_llava(from->llava)) {
-        RY_TRY(ry_vit_refuse_others(from->llava, err));
+    RY_TRY(ry_vit_refuse_others(from->llava, err));
+    if (!ry_visual_is_llava(from->llava))
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "not a LLaVA: neither Hugging Face's multi_modal_projector.linear_1.weight "
                        "nor LLaVA's own mm_projector.0.weight is there");
-    }
     RY_TRY(configure_tower(out, from, image_size, al, err));
     RY_TRY(configure_projector(out, from->llava, al, err));
     RY_TRY(choose_layer(out, from->llava->config, err));

@@ -64,6 +64,13 @@ static void sizes_from_shapes(void **state)
     assert_true(c.norm_eps == 1e-5);
     assert_int_equal(c.n_prefix, 2);
     fix_free(&f);
+
+    fix_make(&f, "vit_tiny_patch8_32"); /* the encoder of a masked autoencoder is a ViT */
+    fix_to_hf(&f, "");
+    assert_ok(
+        configure(&c, &f, "{\"model_type\": \"vit_mae\", \"num_attention_heads\": 4}", 0, err));
+    assert_string_equal(c.family, "vit");
+    fix_free(&f);
 }
 
 static void config_json(void **state)
