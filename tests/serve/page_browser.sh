@@ -87,6 +87,11 @@ await until('the slider acts', () => document.getElementById('canvas').ariaLabel
 ok('another overlay', pixels() !== before && document.getElementById('keep-out').textContent === '30 %');
 before = pixels();
 input('cut', 0); ok('no overlay before the first cut', pixels() !== before && document.getElementById('canvas').ariaLabel.includes('196 of 196'));
+// Patches cover patch_size x grid pixels of the input, here a half, and no more.
+const half = () => { pixels(); return [...copied.getImageData(copy.width / 2, copy.height / 2, copy.width / 2, copy.height / 2).data].join(); };
+model.image_size *= 2; draw(); before = half(); let whole = pixels();
+input('cut', 1); ok('no overlay where no patch is', half() === before && pixels() !== whole);
+model.image_size /= 2; draw();
 input('cut', 1);
 input('rule', 'evit', 'change');
 await until('EViT', () => document.getElementById('status').textContent.startsWith('evit keep=0.3'));
