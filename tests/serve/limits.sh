@@ -8,6 +8,14 @@ make_toy toy.safetensors
 run 2 "$RENYI" serve --host 0.0.0.0
 err_has "--api-key-file"
 run 2 "$RENYI" serve image.jpg
+for origin in x example.org https:// https://example.org/ 'https://a b' 'https://a,https://b'; do
+  run 2 "$RENYI" serve --cors "$origin"
+  err_has "is not an origin; give one such as https://example.org"
+done
+run 1 "$RENYI" serve --api-key-file missing.txt
+err_has "missing.txt: No such file or directory; a file with a key per line is needed"
+run 1 "$RENYI" serve -m toy.safetensors --labels missing.txt --port 0
+err_has "missing.txt: No such file or directory; a file with one class name per line is needed"
 run 2 "$RENYI" serve --prune nonsense
 run 1 "$RENYI" serve -m missing.safetensors
 run 2 "$RENYI" serve -m toy.safetensors -m toy.safetensors
@@ -33,6 +41,8 @@ refused(post("/v1/classify", b'{"a":[' + b'[],' * 100000 + b'0]}', 413), "too_ma
 refused(form("/v1/classify", [("image", "a.png", png(1))], [("top_k", "[" + "0," * 100000 + "0]")], 400), "invalid_type", "top_k")
 refused(post("/v1/classify", {"images": 3, "junk": ",[{" * 100000}, 400), "invalid_type", "images")
 refused(post("/v1/classify", {}, 400), "missing", "images")
+refused(post("/v1/classify", {"image": None, "images": None}, 400), "missing", "images")
+assert all(len(post("/v1/classify", d)["data"]) == 1 for d in ({"image": None, "images": [url]}, {"image": url, "images": None}))
 refused(post("/v1/classify", {"images": 3}, 400), "invalid_type", "images")
 refused(post("/v1/classify", {"image": 3}, 400), "invalid_type", "image")
 assert "image 2 " in refused(post("/v1/classify", {"images": [url, None]}, 400), "invalid_type", "images")
@@ -118,6 +128,9 @@ assert a < 5 and b"408" in header, (a, header)
 assert b < 5 and b"408" in body and b"timeout" in body, (b, body)
 assert d < 10, d
 assert metric("timeouts_total") >= 2
+time.sleep(0.3)  # the log
+slow = [line for line in open("server.log") if " 408 " in line and "timeout" in line]
+assert slow and not any(" 499 " in line for line in open("server.log")), open("server.log").read()
 settles("body_bytes", lambda n: n == 0)  # the answer is sent before the body is given back
 
 # More connections than an address may have: a clear answer, and new ones are accepted when they are closed.
@@ -133,6 +146,16 @@ for _ in range(100):
     time.sleep(0.05)
 else:
     raise AssertionError("no new connection after the others were closed")
+PY
+stop_server
+
+# A body that stops is answered, also when a connection may be idle only as long, or shorter.
+serve -m toy.safetensors --body-seconds 2 --idle-seconds 1
+check stopped <<'PY'
+s = socket.create_connection((HOST.hostname, HOST.port), timeout=20)
+s.sendall(b"POST /v1/classify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+got = s.recv(4096)
+assert b"408" in got, got
 PY
 stop_server
 

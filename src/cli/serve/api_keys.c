@@ -59,7 +59,9 @@ static int read_keys(api_keys *out, const char *path)
 
     *out = (api_keys){.path = path};
     if (read_lines(path, max_file, &lines, &why)) {
-        cli_error("%s: %s", path, why);
+        cli_error("%s: %s; a file with a key per line is needed, for example from:  openssl rand "
+                  "-hex 24",
+                  path, why);
         free(why);
         return -1;
     }

@@ -5,6 +5,7 @@
 #include "cli/serve/serve_model.h"
 #include "cli/verbs.h"
 
+#include <ctype.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,8 +160,28 @@ static int run_server(const serve_config *config)
 /* ---- command line ------------------------------------------------------------------------------
  */
 
+/* "https://example.org:8080", any scheme; "*" for all. A path makes it no origin. */
+static int is_origin(const char *text)
+{
+    const char *rest = strstr(text, "://");
+
+    if (strcmp(text, "*") == 0) return 1;
+    if (!rest || rest == text || !rest[3]) return 0;
+    for (const char *at = text; at < rest; at++)
+        if (!isalnum((unsigned char)*at) && !strchr("+-.", *at)) return 0;
+    for (const char *at = rest + 3; *at; at++)
+        if (!isgraph((unsigned char)*at) || strchr("/?#,\\\"", *at)) return 0;
+    return 1;
+}
+
 static int check_config(serve_config *c)
 {
+    if (c->cors && !is_origin(c->cors))
+        return options_usage_error("serve",
+                                   "--cors '%s' is not an origin; give one such as "
+                                   "https://example.org or http://localhost:3000, without a path, "
+                                   "or * for all",
+                                   c->cors);
     if (!c->no_auth && !c->key_file && !http_is_loopback(c->host))
         return options_usage_error(
             "serve",

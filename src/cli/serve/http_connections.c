@@ -61,6 +61,14 @@ void connection_enter(http_connections *c, http_connection *connection, connecti
     pthread_mutex_unlock(&c->lock);
 }
 
+int connection_is_slow(http_connections *c, const http_connection *connection)
+{
+    pthread_mutex_lock(&c->lock);
+    const int is_slow = connection->is_slow;
+    pthread_mutex_unlock(&c->lock);
+    return is_slow;
+}
+
 size_t connections_count(http_connections *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -92,9 +100,9 @@ static void end_slow(http_connection *connection)
         "{\"error\":{\"message\":\"the request took too long to arrive\","
         "\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"timeout\"}}";
 
-    if (connection->phase != CONNECTION_IDLE &&
-        send(connection->fd, answer, sizeof answer - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        connection->phase = CONNECTION_IDLE; /* nobody reads it */
+    if (connection->phase != CONNECTION_IDLE) /* else nobody reads it */
+        connection->is_slow =
+            send(connection->fd, answer, sizeof answer - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
     shutdown(connection->fd, SHUT_RDWR);
     connection->phase = CONNECTION_BUSY; /* once */
 }

@@ -26,6 +26,7 @@ typedef struct http_connection {
     connection_phase phase;
     double since; /* ms */
     int is_over;  /* more than its address may have */
+    int is_slow;  /* it was answered 408 and ended */
 } http_connection;
 
 typedef struct http_connections {
@@ -44,6 +45,8 @@ http_connection *connections_add(http_connections *c, int fd, const struct socka
 /* Before its descriptor is closed. */
 void connections_remove(http_connections *c, http_connection *connection);
 void connection_enter(http_connections *c, http_connection *connection, connection_phase phase);
+/* Whether it was answered 408. */
+int connection_is_slow(http_connections *c, const http_connection *connection);
 size_t connections_count(http_connections *c);
 
 /* Answers 408 to connections that are too slow and ends them. Returns how many. */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HTTP_THREADS = 2, HTTP_MEMORY = 64 << 10, BODY_FIRST = 64 << 10 };
+enum { HTTP_THREADS = 2, HTTP_MEMORY = 64 << 10, BODY_FIRST = 64 << 10, BODY_MARGIN = 5 };
 
 /* ---- sending -----------------------------------------------------------------------------------
  */
@@ -146,6 +146,17 @@ static void name_request(serve_job *job, const char *method, const char *path,
     snprintf(job->address, sizeof job->address, "%s", from ? from->address : "unknown");
 }
 
+/* libmicrohttpd closes a connection without an answer when nothing arrives for so long. While a
+ * body arrives that must be later than connections_end_slow, which answers 408. */
+static void set_timeout(http_server *h, struct MHD_Connection *connection, int is_body)
+{
+    const serve_config *c = h->server->config;
+    const uint64_t later = c->body_seconds + BODY_MARGIN;
+    const uint64_t seconds = is_body && later > c->idle_seconds ? later : c->idle_seconds;
+
+    MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)seconds);
+}
+
 /* The header is there. */
 static enum MHD_Result begin(http_server *h, struct MHD_Connection *connection, const char *path,
                              const char *method, void **state)
@@ -169,6 +180,7 @@ static enum MHD_Result begin(http_server *h, struct MHD_Connection *connection, 
     }
     check_request(h, job, from);
     if (refuse_large_body(h, job)) return send_error(job);
+    set_timeout(h, connection, 1);
     if (type && !(job->content_type = strdup(type))) return MHD_NO;
     if (http_get_route(job->route)->is_post && !job->error.status) {
         job->is_incoming = 1;
@@ -269,6 +281,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
     }
     http_connection *from = connection_of(connection);
     if (from) connection_enter(&h->connections, from, CONNECTION_BUSY);
+    set_timeout(h, connection, 0);
     pthread_mutex_lock(&job->lock);
     const int is_done = job->is_done;
     pthread_mutex_unlock(&job->lock);
@@ -299,12 +312,15 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
     pthread_mutex_lock(&job->lock);
     job->is_gone = 1;
     const int is_whole = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
-    const int status = is_whole && job->status ? job->status : 499;
+    const int is_slow = from && !is_whole && connection_is_slow(&h->connections, from);
+    const int status = is_slow ? 408 : is_whole && job->status ? job->status : 499;
     const log_request line = {.address = job->address,
                               .method = job->method,
                               .path = job->path,
                               .model = job->model ? job->model->name : NULL,
-                              .reason = job->error.status ? job->error.code : NULL,
+                              .reason = is_slow             ? "timeout"
+                                        : job->error.status ? job->error.code
+                                                            : NULL,
                               .status = status,
                               .ms = cli_now_ms() - job->begun,
                               .n_inputs = job->request.n_inputs,

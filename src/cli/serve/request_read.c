@@ -238,6 +238,8 @@ static int read_images(serve_request *r, const request_limits *limits, request_e
     size_t i;
     json_t *value;
 
+    if (json_is_null(one)) one = NULL;
+    if (json_is_null(list)) list = NULL;
     if (one && request_add_image(r, one, limits, "image", err)) return -1;
     if (list && !json_is_array(list))
         return request_fail(err, 400, "invalid_type", "images", "'images' must be a list");

@@ -344,7 +344,7 @@ static int read_labels(class_names *out, const char *path)
     char *why;
 
     if (read_lines(path, max_labels_bytes, &out->lines, &why)) {
-        cli_error("%s: %s", path, why);
+        cli_error("%s: %s; a file with one class name per line is needed", path, why);
         free(why);
         return -1;
     }
