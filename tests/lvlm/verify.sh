@@ -85,6 +85,17 @@ for name, group, value in [("dtype", "model", "f33"), ("tower_dtype", "model", "
 m["settings"]["seed"] = "18446744073709551616"
 json.dump(m, open("large_seed.json", "w"))
 P
+python3 - <<'P'
+import json
+m = json.load(open("m.json"))
+del m["settings"]["seed"]
+json.dump(m, open("no_seed.json", "w"))
+m["settings"]["temperature"] = 0.7
+json.dump(m, open("unseeded.json", "w"))
+P
+run 0 "$RENYI" verify no_seed.json
+run 1 "$RENYI" verify unseeded.json
+err_has "unseeded.json: settings.seed is missing, and settings.temperature is 0.7"
 run 1 "$RENYI" verify score.json
 out_has "does not reproduce: 1 of 1 answers are the same"
 out_has "its figures do not follow from its answers: score 99.0000, from the answers 0.0000"
@@ -164,4 +175,10 @@ err_has "absent.json"
 run 1 "$RENYI" verify vqa.json
 err_has "vqa.json: not a result manifest"
 run 2 "$RENYI" vqa --task gqa --questions q.jsonl --score a.jsonl --manifest x.json
+
+# --- two questions of one id, the first without an answer: the sample is that of the second ---
+printf '{"question_id": "%s", "image": "%s", "text": "%s", "answer": "x"}\n' i gone.ppm 'what is one' i a.ppm 'what is two' k b.ppm 'what is three' >twice.jsonl
+run 3 "$RENYI" vqa -q --task gqa --questions twice.jsonl "${here[@]}" --prune none --manifest twice.json
+run 0 "$RENYI" verify twice.json --share 1
+out_has "2 of 2"
 echo "verify: ok"

@@ -71,17 +71,97 @@ static int open_questions(verify_job *j)
     return CLI_OK;
 }
 
-/* The samples are the answered questions in their order. */
-static int match_samples(verify_job *j)
+typedef struct question_id {
+    const char *id;
+    size_t place;
+} question_id;
+
+static int compare_ids(const void *a, const void *b)
+{
+    return strcmp(((const question_id *)a)->id, ((const question_id *)b)->id);
+}
+
+/* Marks the questions whose id another one has, as in MME and TextVQA; how many. */
+static size_t mark_repeated(const verify_job *j, uint8_t *marks)
+{
+    question_id *ids = cli_alloc(j->n_questions + 1, sizeof *ids);
+    size_t n_marked = 0;
+
+    for (size_t i = 0; i < j->n_questions; i++) {
+        renyi_vqa_question q;
+        renyi_vqa_get_question(j->questions, i, &q);
+        ids[i] = (question_id){q.id, i};
+    }
+    qsort(ids, j->n_questions, sizeof *ids, compare_ids);
+    for (size_t i = 0; i < j->n_questions; i++) {
+        const int is_repeated = (i && compare_ids(&ids[i], &ids[i - 1]) == 0) ||
+                                (i + 1 < j->n_questions && compare_ids(&ids[i], &ids[i + 1]) == 0);
+        marks[ids[i].place] = (uint8_t)is_repeated;
+        n_marked += (size_t)is_repeated;
+    }
+    free(ids);
+    return n_marked;
+}
+
+static renyi_status answer_nothing(void *user, const renyi_vqa_request *request,
+                                   renyi_vqa_reply *reply, renyi_error *err)
+{
+    (void)user;
+    (void)request;
+    (void)err;
+    *reply = (renyi_vqa_reply){.text = ""};
+    return RENYI_OK;
+}
+
+/* The hashes of text and image of the marked questions, without a model. NULL = there are none. */
+static renyi_vqa_answers *hash_inputs(const verify_job *j, uint8_t *marks)
+{
+    const char *images = j->a->images ? j->a->images : j->info.images;
+    const renyi_vqa_run_options o = {.struct_size = sizeof o,
+                                     .images = images,
+                                     .allow_outside = j->a->allow_outside != 0,
+                                     .wanted = marks,
+                                     .ask = answer_nothing};
+    renyi_vqa_answers *out = NULL;
+    renyi_error err = {0};
+
+    if (j->info.n_samples < j->n_questions && mark_repeated(j, marks) &&
+        renyi_vqa_run(&out, j->questions, &o, &err) != RENYI_OK) {
+        renyi_vqa_answers_free(out);
+        out = NULL;
+    }
+    return out;
+}
+
+/* How many samples are, in this order, among the questions. hashes: of those in marks; NULL = ids
+ * alone. */
+static size_t place_samples(verify_job *j, const renyi_vqa_answers *hashes, const uint8_t *marks)
 {
     size_t n = 0;
 
-    j->place = cli_alloc(j->info.n_samples + 1, sizeof *j->place);
     for (size_t i = 0; i < j->n_questions && n < j->info.n_samples; i++) {
+        const renyi_manifest_sample *s = &j->info.samples[n];
+        const int is_input =
+            !hashes || !marks[i] || !s->input || renyi_vqa_get_input_hash(hashes, i) == s->input;
         renyi_vqa_question q;
         renyi_vqa_get_question(j->questions, i, &q);
-        if (strcmp(q.id, j->info.samples[n].id) == 0) j->place[n++] = i;
+        if (is_input && strcmp(q.id, s->id) == 0) j->place[n++] = i;
     }
+    return n;
+}
+
+/* The samples are the answered questions in their order. Where questions share an id, the hash of
+ * the input tells which one was answered; if an input has changed, the id alone must do. */
+static int match_samples(verify_job *j)
+{
+    uint8_t *marks = cli_alloc(j->n_questions + 1, 1);
+    renyi_vqa_answers *hashes = hash_inputs(j, marks);
+
+    j->place = cli_alloc(j->info.n_samples + 1, sizeof *j->place);
+    size_t n = place_samples(j, hashes, marks);
+    if (hashes && n < j->info.n_samples) n = place_samples(j, NULL, marks);
+    renyi_vqa_answers_free(hashes);
+    free(marks);
     if (n == j->info.n_samples) return CLI_OK;
     cli_error("%s: its sample %zu, question '%s', is not among these questions in this order; give "
               "the questions of the result with --questions",
@@ -304,6 +384,12 @@ static int check_manifest(const verify_job *j)
     if (j->info.max_new_tokens > MAX_NEW_TOKENS) {
         cli_error("%s: settings.max_new_tokens is %llu; at most %d accepted", j->a->manifest,
                   (unsigned long long)j->info.max_new_tokens, MAX_NEW_TOKENS);
+        return CLI_FAILED;
+    }
+    if (j->sampling.temperature.values[0] > 0 && !j->info.seed) {
+        cli_error("%s: settings.seed is missing, and settings.temperature is %g: answers that are "
+                  "drawn cannot be repeated without it; run 'renyi vqa' again",
+                  j->a->manifest, j->info.temperature);
         return CLI_FAILED;
     }
     if (renyi_policy_check(j->info.policy, NULL, full, sizeof full, &err) == RENYI_OK)
