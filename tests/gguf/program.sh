@@ -101,6 +101,7 @@ open("patched.gguf", "wb").write(data)' "$files/llama_q4.gguf" "$back" "$half"
     for dtype in f32 int8 int4; do
       refused "tensor '$name' holds" ask -q -m patched.gguf --dtype $dtype --prompt-ids '1 5'
       err_has "at element $element of"
+      err_has "the file is damaged, download or convert it again"
     done
   done
 done
@@ -118,6 +119,14 @@ run 0 "$RENYI" ask -q -m patched.gguf --prompt-ids '1 5' --max-new-tokens 1 # th
 patched vicuna.gguf llama.block_count llama.block_cound
 patched vicuna.gguf general.architecture general.architectura
 refused "general.architecture ''" ask -q -m patched.gguf --prompt-ids '1 5'
+err_has "this build runs llama: give a Llama or a Vicuna"
+python3 -c 'import struct
+data = bytearray(open("vicuna.gguf", "rb").read())
+at = data.index(b"llama.context_length") + 20 + 4 # the type
+data[at:at + 4] = struct.pack("<I", 0)
+open("patched.gguf", "wb").write(data)'
+refused "llama.context_length is 0; 1 to" ask -q -m patched.gguf --prompt-ids '1 5'
+err_has "accepted: convert the model again"
 patched vicuna.gguf blk.1.ffn_norm.weight blk.1.ffn_morm.weight
 refused "missing blk.1.ffn_norm.weight" ask -q -m patched.gguf --prompt-ids '1 5'
 patched vicuna.gguf llama.attention.layer_norm_rms_epsilon llama.attention.layer_norm_rms_epsilom

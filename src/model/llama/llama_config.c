@@ -192,8 +192,9 @@ static renyi_status choose_eps_and_context(ry_llama_config *c, const config_keys
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %s is %g; at least 0 and below 1 expected",
                        keys->file, keys->eps, c->norm_eps);
     if (c->context && c->context <= MAX_CONTEXT) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: %s is %u; 1 to %d accepted", keys->file,
-                   keys->context, c->context, MAX_CONTEXT);
+    return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: %s is %u; 1 to %d accepted: %s", keys->file,
+                   keys->context, c->context, MAX_CONTEXT,
+                   keys == &gguf_keys ? "convert the model again" : "correct it");
 }
 
 /* A token id, or the first of several; -1 if null or outside the vocabulary. */
@@ -229,14 +230,14 @@ static renyi_status check_gguf_family(const json_t *values, renyi_error *err)
     if (strcmp(family, "llama") != 0)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "general.architecture '%.40s'; of language models in GGUF this build runs "
-                       "llama",
+                       "llama: give a Llama or a Vicuna",
                        family);
     RY_TRY(ry_json_string(values, LLAMA "rope.scaling.type", &scaling, gguf_keys.file, err));
     RY_TRY(ry_json_double(values, LLAMA "rope.scale_linear", &linear, gguf_keys.file, err));
     if (strcmp(scaling, "none") == 0 && linear == 1.0) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                    LLAMA "rope.scaling.type '%.40s', " LLAMA "rope.scale_linear %g; this build "
-                         "runs unscaled positions ('none', 1)",
+                         "runs unscaled positions ('none', 1), as of Llama 2 and Vicuna 1.5",
                    scaling, linear);
 }
 
@@ -267,7 +268,9 @@ static renyi_status check_gguf_rope(const ry_tensors *set, renyi_error *err)
 {
     if (!ry_tensors_find(set, RY_GGUF_ROPE)) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                   "tensor '" RY_GGUF_ROPE "' scales positions; this build runs unscaled ones");
+                   "tensor '" RY_GGUF_ROPE
+                   "' scales positions; this build runs unscaled ones, as of Llama 2 "
+                   "and Vicuna 1.5");
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */

@@ -417,6 +417,7 @@ static void test_bad_files(void **state)
     llama_make(&f);
     ((float *)(uintptr_t)fix_find(&f, "model.embed_tokens.weight")->data)[30] = NAN;
     expect(&f, RENYI_ERR_FORMAT, "holds NaN at element 30");
+    expect(&f, RENYI_ERR_FORMAT, "the file is damaged, download or convert it again");
     fix_free(&f);
 }
 
