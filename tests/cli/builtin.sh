@@ -77,11 +77,11 @@ out_has "all, none: none for 1 of 4; for 0 of 2 correct answers"
 run 0 "$RENYI" embed "${images[0]}" --json
 json 'd["model"] == "builtin" and len(d["images"]) == 1'
 run 2 "$RENYI" embed --text 'a ball'
-err_has "texts need a CLIP model"
+err_has "texts need a CLIP or SigLIP"
 run 0 "$RENYI" search photos --image "${images[1]}" --index none --json
 json 'd["queries"][0]["hits"][0]["file"].endswith("parachute.png")'
 run 2 "$RENYI" search photos 'a ball'
-err_has "texts need a CLIP model"
+err_has "texts need a CLIP or SigLIP"
 run 0 "$RENYI" sweep --data-dir photos --prune 'none|fast' --json
 json '[r["model"] for r in d["results"]] == ["builtin"] * 2 and d["results"][0]["top1"] == 100'
 for i in {1..9}; do cp "${images[0]}" "photos/n03445777/$i.png" && cp "${images[1]}" "photos/n03888257/$i.png"; done

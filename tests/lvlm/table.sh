@@ -77,6 +77,9 @@ run 0 "$RENYI" table spec.txt --dry-run
 out_has "prumerge tokens=2 plus=no metric=col"
 run 0 "$RENYI" table --task "$pope" --dry-run
 out_has "prumerge 192"
+! grep -q cdpruner out || fail "cdpruner without a text tower"
+run 0 "$RENYI" table --task "$pope" --dry-run --text-tower clip
+out_has "cdpruner tokens=64"
 run 0 "$RENYI" table spec.txt --dry-run --json
 json '[r["tokens"] for r in d["rows"]] == [None, 5, 5, 2, 2] and d["tasks"][0]["task"] == "pope" and not d["failed"]'
 

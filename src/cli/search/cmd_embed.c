@@ -230,7 +230,7 @@ static int check_arguments(embed_options *o, const cli_strings *arguments)
     if (!arguments->count && !o->list && !o->texts.count && !o->text_file)
         return options_usage_error("embed", "no images and no --text given");
     if (!o->a.model && (o->texts.count || o->text_file))
-        return options_usage_error("embed", "texts need a CLIP model: give -m CLIP");
+        return options_usage_error("embed", "texts need a CLIP or SigLIP: give it with -m MODEL");
     if (o->output && format_of(o->output) < 0)
         return options_usage_error("embed",
                                    "-o %s: the name must end in .safetensors, .npy or "
@@ -248,7 +248,8 @@ static option_outcome parse_options(embed_options *o, int argc, char **argv, cli
         {"model", 'm', OPTION_STRING, &o->a.model, "MODEL", MODEL_HELP_BUILTIN, 0, 0},
         {"output", 'o', OPTION_STRING, &o->output, "FILE",
          "write to FILE.safetensors, .npy or .jsonl (JSON lines on stdout)", 0, 0},
-        {"text", 0, OPTION_STRINGS, &o->texts, "TEXT", "a text; may be repeated (CLIP)", 0, 0},
+        {"text", 0, OPTION_STRINGS, &o->texts, "TEXT", "a text; may be repeated (CLIP, SigLIP)", 0,
+         0},
         {"text-file", 0, OPTION_STRING, &o->text_file, "FILE", "texts, one per line", 0, 0},
         TEXT_OPTION_ROWS(&o->text),
         {"list", 0, OPTION_STRING, &o->list, "FILE", "also the images named in FILE, one per line",
@@ -261,7 +262,7 @@ static option_outcome parse_options(embed_options *o, int argc, char **argv, cli
     const verb_syntax syntax = {
         "embed", "[-m MODEL] [--text TEXT]... [--text-file FILE] [IMAGES...] [-o FILE] [options]",
         "Writes embeddings of images and texts: rows of numbers of length 1. The dot product of two rows is\n"
-        "their similarity. A CLIP model embeds images and texts in one space; for other models a row is the\n"
+        "their similarity. A CLIP or SigLIP embeds images and texts in one space; for other models a row is the\n"
         "input of the head, or with --features that of the class token, the mean of the patches, or every\n"
         "patch (one after the other, each of length 1). A .safetensors file has the rows as tensors 'image' and\n"
         "'text' and their names as metadata 'files' and 'texts'; a .npy file has the images, then the texts,\n"

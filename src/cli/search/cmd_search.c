@@ -112,7 +112,7 @@ static int check_arguments(search_arguments *a, const cli_strings *arguments)
     if (a->no_update && !a->texts.count && !a->images.count)
         return options_usage_error("search", "--no-update without a query leaves nothing to do");
     if (!a->e.model && a->texts.count)
-        return options_usage_error("search", "texts need a CLIP model: give -m CLIP");
+        return options_usage_error("search", "texts need a CLIP or SigLIP: give it with -m MODEL");
     a->e.model = model_or_builtin(a->e.model);
     return prune_policy("search", &a->e.prune, &a->e.policy);
 }

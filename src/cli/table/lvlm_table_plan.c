@@ -156,8 +156,9 @@ static int add_row(lvlm_table *t, const char *method, uint64_t tokens)
     return CLI_OK;
 }
 
-/* Without --prune: every preset for the visual tokens of a LLaVA. */
-static void default_methods(cli_strings *out)
+/* Without --prune: every preset for the visual tokens of a LLaVA, and cdpruner if the CLIP that it
+ * needs is given. */
+static void default_methods(cli_strings *out, const char *clip)
 {
     for (size_t i = 0; i < renyi_preset_count(); i++) {
         renyi_preset preset;
@@ -165,6 +166,7 @@ static void default_methods(cli_strings *out)
         if (strncmp(preset.name, preset_prefix, sizeof preset_prefix - 1) == 0)
             cli_strings_add(out, cli_copy(preset.name));
     }
+    if (clip) cli_strings_add(out, cli_copy("cdpruner"));
 }
 
 /* Budgets of the published tables, without and with tiles. */
@@ -176,7 +178,7 @@ static int plan_rows(lvlm_table *t)
 
     for (size_t i = 0; i < t->a->methods.count; i++)
         cli_strings_add(&t->methods, cli_copy(t->a->methods.items[i]));
-    if (!t->methods.count) default_methods(&t->methods);
+    if (!t->methods.count) default_methods(&t->methods, t->a->llava.text_tower);
     int code = add_row(t, NULL, 0);
     for (size_t b = 0; code == CLI_OK && b < tokens->count; b++)
         for (size_t i = 0; code == CLI_OK && i < t->methods.count; i++)
