@@ -173,6 +173,7 @@ static void test_sums(void **state)
             size += fabs((double)x[i] * (double)y[i]);
         }
         assert_true(fabs((double)ry_row_dot(x, y, n) - dot) < 1e-5 * size);
+        assert_true(fabs(ry_row_dot_double(x, y, n) - dot) <= 1e-13 * size);
         assert_true(fabs((double)ry_row_distance(x, y, n) - sqrt(far)) <= 1e-5 * sqrt(far));
         assert_true(fabs((double)ry_row_dot_i16(q, y, n) - whole) < 1.0);
         assert_true(ry_row_distance(x, x, n) == 0.0f);

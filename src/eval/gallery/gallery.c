@@ -10,6 +10,7 @@
 #include "engine/core/engine_options.h"
 #include "eval/gallery/gallery_index.h"
 #include "formats/safetensors.h"
+#include "kernels/rows/rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -70,17 +71,6 @@ void renyi_gallery_get_photo(const renyi_gallery *g, size_t i, renyi_gallery_pho
 
 /* ---- search --------------------------------------------------------------------------------- */
 
-/* Four partial sums in a fixed order, so that all machines get the same bits. */
-static double dot(const float *a, const float *b, size_t n)
-{
-    double s[4] = {0};
-    size_t k = 0;
-    for (; k + 4 <= n; k += 4)
-        for (size_t j = 0; j < 4; j++) s[j] += (double)a[k + j] * (double)b[k + j];
-    for (; k < n; k++) s[0] += (double)a[k] * (double)b[k];
-    return (s[0] + s[1]) + (s[2] + s[3]);
-}
-
 /* Inserts a hit into the list of the `most` best, best first; on a tie the earlier one stays first.
  */
 static void insert_hit(renyi_hit *hits, size_t most, size_t *n, renyi_hit hit)
@@ -97,12 +87,12 @@ renyi_status renyi_gallery_search(const renyi_gallery *g, const float *row, size
     if (!g || !row || !n || (most && !hits))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_gallery_search: NULL argument");
     *n = 0;
-    const double length = sqrt(dot(row, row, g->dim));
+    const double length = sqrt(ry_row_dot_double(row, row, g->dim));
     if (g->n && !(length > 0.0 && isfinite(length)))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_gallery_search: the row has length %g",
                        length);
     for (size_t i = 0; most && i < g->n; i++) {
-        const double cosine = dot(row, g->rows + i * g->dim, g->dim) / length;
+        const double cosine = ry_row_dot_double(row, g->rows + i * g->dim, g->dim) / length;
         const double score = fmin(1.0, fmax(-1.0, cosine)); /* rows have length 1 up to rounding */
         insert_hit(hits, most, n, (renyi_hit){i, score});
     }

@@ -11,6 +11,8 @@ void ry_row_scale(float *y, const float *x, float w, size_t n); /* y = w x; exac
 void ry_row_add(float *y, const float *x, float w, size_t n);   /* y += w x */
 float ry_row_length(const float *x, size_t n);                  /* |x| */
 float ry_row_dot(const float *x, const float *y, size_t n);
+double ry_row_dot_double(const float *x, const float *y,
+                         size_t n);                              /* products and sums in double */
 float ry_row_distance(const float *x, const float *y, size_t n); /* |x - y| */
 float ry_row_dot_i16(const int16_t *x, const float *y, size_t n);
 /* y = x / step, rounded. Returns the step, the smallest for which y fits in 16 bits; x is finite.

@@ -49,6 +49,16 @@ float ry_row_dot(const float *x, const float *y, size_t n)
     return total;
 }
 
+double ry_row_dot_double(const float *x, const float *y, size_t n)
+{
+    double sum[4] = {0.0};
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (size_t k = 0; k < 4; k++) sum[k] += (double)x[i + k] * (double)y[i + k];
+    for (; i < n; i++) sum[0] += (double)x[i] * (double)y[i];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 float ry_row_distance(const float *x, const float *y, size_t n)
 {
     float sum[SUMS] = {0}, total = 0.0f;

@@ -183,10 +183,11 @@ static renyi_status to_floats(float *out, const ry_tensor *t, ry_range range, re
 static renyi_status fail_not_finite(const ry_tensor *t, float found, size_t element,
                                     renyi_error *err)
 {
-    return ry_fail(
-        err, RENYI_ERR_FORMAT, -1,
-        "tensor '%.120s' holds %s at element %zu of %zu; finite weights expected: the file is damaged, download or convert it again",
-        t->name, isnan(found) ? "NaN" : "infinity", element, (size_t)ry_tensor_elements(t));
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "tensor '%.120s' holds %s at element %zu of %zu; finite weights expected: "
+                   "the file is damaged, download or convert it again",
+                   t->name, isnan(found) ? "NaN" : "infinity", element,
+                   (size_t)ry_tensor_elements(t));
 }
 
 renyi_status ry_tensor_read_range(float *out, const ry_tensor *t, const ry_tensors *set,

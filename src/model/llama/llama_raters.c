@@ -2,21 +2,12 @@
  * like, as SparseVLM finds them before the first layer. In double and in one order, so that the
  * bits do not depend on threads.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/rows/rows.h"
 #include "model/common/weight_loader.h"
 #include "model/llama/llama_plan.h"
 
 #include <math.h>
 #include <string.h>
-
-static double dot(const float *x, const float *y, size_t n)
-{
-    double sum[4] = {0.0};
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (size_t k = 0; k < 4; k++) sum[k] += (double)x[i + k] * (double)y[i + k];
-    for (; i < n; i++) sum[0] += (double)x[i] * (double)y[i];
-    return sum[0] + sum[1] + (sum[2] + sum[3]);
-}
 
 /* stream [n, C] = the rows before the first layer */
 static void embed(ry_llama_plan *p, const renyi_lm_input *in, uint32_t n)
@@ -35,7 +26,7 @@ static void add_softmax(double *mean, double *weight, const float *row, const fl
 {
     double top = -INFINITY, sum = 0.0;
     for (uint32_t t = 0; t < n; t++) {
-        weight[t] = dot(row, text + t * C, C);
+        weight[t] = ry_row_dot_double(row, text + t * C, C);
         if (weight[t] > top) top = weight[t];
     }
     for (uint32_t t = 0; t < n; t++) sum += weight[t] = exp(weight[t] - top);

@@ -308,7 +308,8 @@ static renyi_status read_columns(float *out, const ry_tensor *t, renyi_error *er
         if (!isfinite(out[i]))
             return ry_fail(
                 err, RENYI_ERR_FORMAT, -1,
-                "tensor '%.120s' holds %s at element %zu of %zu; finite numbers expected: the file is damaged, download or convert it again",
+                "tensor '%.120s' holds %s at element %zu of %zu; finite numbers expected: "
+                "the file is damaged, download or convert it again",
                 t->name, isnan(out[i]) ? "NaN" : "infinity", i, n);
     return RENYI_OK;
 }

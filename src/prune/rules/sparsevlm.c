@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/rules/sparsevlm.h"
 
+#include "kernels/rows/rows.h"
 #include "prune/rules/select.h"
 
 #include <math.h>
@@ -31,25 +32,15 @@ static float between(const ry_recycler *h, uint32_t i, uint32_t j)
     return i == j ? 0.0f : h->distance[high * (high - 1) / 2 + low];
 }
 
-/* Euclidean, divided by the root of the width. */
-static double distance_of(const float *x, const float *y, size_t dim)
-{
-    double sum[4] = {0.0};
-    for (size_t i = 0; i < dim; i++) {
-        const double d = (double)x[i] - (double)y[i];
-        sum[i % 4] += d * d;
-    }
-    return sqrt((sum[0] + sum[1] + (sum[2] + sum[3])) / (double)dim);
-}
-
-/* Returns the largest. */
+/* Euclidean distances, divided by the root of the width. Returns the largest. */
 static float measure(const ry_recycler *h, const ry_llama_view *v, const uint32_t *row, uint32_t m)
 {
     const float *x = v->x + v->first * v->dim;
+    const float root = sqrtf((float)v->dim);
     float most = 0.0f, *to = h->distance;
     for (uint32_t i = 0; i < m; i++)
         for (uint32_t j = 0; j < i; j++, to++) {
-            *to = (float)distance_of(x + row[i] * v->dim, x + row[j] * v->dim, v->dim);
+            *to = ry_row_distance(x + row[i] * v->dim, x + row[j] * v->dim, v->dim) / root;
             if (*to > most) most = *to;
         }
     return most;
